@@ -157,7 +157,7 @@ func TestPublicRuns(t *testing.T) {
 		"another optimizer": {
 			func(s *dparetov1.StudySpec) {
 				s.Algorithm.DpSgdFeatures.Optimizer = dparetov1.DpSgdOptimizer_DP_SGD_OPTIMIZER_NORMALIZED
-			}, false,
+			}, true,
 		},
 		"some data": {func(s *dparetov1.StudySpec) { s.Algorithm.DpSgdFeatures.WithoutDatasets = []string{"adult"} }, true},
 	} {

@@ -4,6 +4,11 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/surrogate"
 )
 
 // The runs that the program ships are complete, and what a run of DP training can be.
@@ -16,7 +21,7 @@ func TestPublicRuns(t *testing.T) {
 			t.Errorf("run %d: %+v", i, r)
 		}
 	}
-	if len(bySurface) < 4 {
+	if len(bySurface) < 8 {
 		t.Errorf("surfaces %v", bySurface)
 	}
 	for name, n := range bySurface {
@@ -51,29 +56,53 @@ func TestSpread(t *testing.T) {
 
 // Data sets can be left out, and optimizers are apart.
 func TestPublicMean(t *testing.T) {
-	all := PublicMean(false)
-	if len(all.Points) != meanPoints || all != PublicMean(false) {
-		t.Errorf("%d points", len(all.Points))
-	}
-	sets := PublicDatasets(false)
-	if !slices.Contains(sets, "adult") || slices.Contains(sets, "kddcup99") {
-		t.Errorf("data sets %q", sets)
-	}
-	for _, without := range [][]string{sets, sets[1:]} {
-		if m := PublicMean(false, without...); m != nil {
-			t.Errorf("%d points without %q", len(m.Points), without)
+	for _, normalized := range []bool{false, true} {
+		all := PublicMean(normalized)
+		if len(all.Points) != meanPoints || all != PublicMean(normalized) {
+			t.Errorf("%d points", len(all.Points))
+		}
+		sets := PublicDatasets(normalized)
+		if !slices.Contains(sets, "adult") || slices.Contains(sets, "kddcup99") {
+			t.Errorf("data sets %q", sets)
+		}
+		for _, without := range [][]string{sets, sets[1:]} {
+			if m := PublicMean(normalized, without...); m != nil {
+				t.Errorf("%d points without %q", len(m.Points), without)
+			}
+		}
+		without := PublicMean(normalized, "adult")
+		if slices.Equal(without.Values, all.Values) {
+			t.Error("leaving data out changes nothing")
+		}
+		for i, v := range without.Values {
+			if math.IsNaN(v) || math.Abs(v) > 2 {
+				t.Errorf("value %d is %g", i, v)
+			}
 		}
 	}
-	if m := PublicMean(true); m != nil {
-		t.Errorf("%d points of normalised optimizers, which no two data sets have", len(m.Points))
+	if slices.Equal(PublicMean(false).Values, PublicMean(true).Values) {
+		t.Error("both optimizers have the same mean")
 	}
-	without := PublicMean(false, "adult")
-	if slices.Equal(without.Values, all.Values) {
-		t.Error("leaving data out changes nothing")
-	}
-	for i, v := range without.Values {
-		if math.IsNaN(v) || math.Abs(v) > 2 {
-			t.Errorf("value %d is %g", i, v)
+}
+
+// What public runs say of a data set that had no part in them is much of the truth.
+func TestPublicMeanPredicts(t *testing.T) {
+	for _, normalized := range []bool{false, true} {
+		for _, left := range PublicDatasets(normalized) {
+			m := PublicMean(normalized, left)
+			gp, err := surrogate.New(nil, surrogate.Hyperparameters{LengthScales: m.LengthScales, SignalVariance: m.Variance}, surrogate.Observations{X: m.Points, Y: m.Values})
+			require.NoError(t, err)
+			var predicted, measured []float64
+			for _, r := range PublicRuns() {
+				if r.Dataset == left && r.Normalized == normalized {
+					x := Scale(r.Run.Coordinates(normalized))
+					mean, _ := gp.Predict(x[:])
+					predicted, measured = append(predicted, mean), append(measured, r.logit())
+				}
+			}
+			if c := stat.Correlation(predicted, measured, nil); c < 0.35 {
+				t.Errorf("normalized %t: the correlation with the runs on %s is %.2f", normalized, left, c)
+			}
 		}
 	}
 }

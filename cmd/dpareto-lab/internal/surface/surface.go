@@ -106,8 +106,20 @@ var surfaces = []*Surface{
 		limits:    limits{16, 32, 1024},
 	},
 	{
+		Name: "mnist-softmax-adam", Summary: "softmax regression by DP-Adam on MNIST", TrainRows: 60000, TestRows: 10000, ReferenceError: 0.5,
+		optimizer: dpsgd.Adam,
+		settings:  trainer.Settings{dpsgd.SettingDataset: dataset.NameMNIST, dpsgd.SettingEvaluation: dpsgd.EvaluationTest, dpsgd.SettingModel: string(model.SoftmaxRegression)},
+		limits:    limits{16, 32, 1024},
+	},
+	{
 		Name: "breast-cancer-logistic-sgd", Summary: "logistic regression by DP-SGD on breast cancer (diagnostic)", TrainRows: 455, TestRows: 114, ReferenceError: 0.4,
 		optimizer: dpsgd.SGD,
+		settings:  trainer.Settings{dpsgd.SettingDataset: dataset.NameBreastCancer, dpsgd.SettingTrainRows: "455", dpsgd.SettingEvaluation: dpsgd.EvaluationTest},
+		limits:    limits{64, 8, 128},
+	},
+	{
+		Name: "breast-cancer-logistic-adam", Summary: "logistic regression by DP-Adam on breast cancer (diagnostic)", TrainRows: 455, TestRows: 114, ReferenceError: 0.4,
+		optimizer: dpsgd.Adam,
 		settings:  trainer.Settings{dpsgd.SettingDataset: dataset.NameBreastCancer, dpsgd.SettingTrainRows: "455", dpsgd.SettingEvaluation: dpsgd.EvaluationTest},
 		limits:    limits{64, 8, 128},
 	},
@@ -118,8 +130,18 @@ var surfaces = []*Surface{
 		limits:    limits{8, 64, 4096},
 	},
 	{
+		Name: "kddcup99-logistic-adam", Summary: "logistic regression by DP-Adam on KDD Cup 99", TrainRows: 494021, TestRows: 311029, ReferenceError: 0.19,
+		optimizer: dpsgd.Adam,
+		settings:  trainer.Settings{dpsgd.SettingDataset: dataset.NameKDDCup99, dpsgd.SettingEvaluation: dpsgd.EvaluationTest},
+		limits:    limits{8, 64, 4096},
+	},
+	{
 		Name: "digits-softmax-sgd", Summary: "softmax regression by DP-SGD on scikit-learn's digits", TrainRows: 1437, TestRows: 360, ReferenceError: 0.5,
-		optimizer: dpsgd.SGD, limits: limits{64, 8, 256}, open: openDigits,
+		optimizer: dpsgd.SGD, limits: limits{64, 8, 256}, open: openDigits(dpsgd.SGD),
+	},
+	{
+		Name: "digits-softmax-adam", Summary: "softmax regression by DP-Adam on scikit-learn's digits", TrainRows: 1437, TestRows: 360, ReferenceError: 0.5,
+		optimizer: dpsgd.Adam, limits: limits{64, 8, 256}, open: openDigits(dpsgd.Adam),
 	},
 }
 
@@ -145,23 +167,25 @@ func ByName(name string) (*Surface, error) {
 // digitsFile is the file of scikit-learn's digits, in its folder sklearn/datasets/data.
 const digitsFile = "digits.csv.gz"
 
-// openDigits returns the trainer on scikit-learn's digits: 64 pixels between 0 and 16 and the
-// digit in each line of the file in dataDir.
-func openDigits(dataDir string) (trainer.Trainer, error) {
-	options := dataset.CSVOptions{Features: 64, Max: 16}
-	for digit := range 10 {
-		options.Labels = append(options.Labels, strconv.Itoa(digit))
+// openDigits returns how to open the trainer on scikit-learn's digits with an optimizer: 64 pixels between 0 and 16
+// and the digit in each line of the file in dataDir.
+func openDigits(optimizer dpsgd.Optimizer) func(dataDir string) (trainer.Trainer, error) {
+	return func(dataDir string) (trainer.Trainer, error) {
+		options := dataset.CSVOptions{Features: 64, Max: 16}
+		for digit := range 10 {
+			options.Labels = append(options.Labels, strconv.Itoa(digit))
+		}
+		path := filepath.Join(dataDir, digitsFile)
+		rows, err := dataset.LoadCSV(path, options)
+		if err != nil {
+			return nil, fmt.Errorf("%w (the file comes with scikit-learn, in sklearn/datasets/data; --data-dir names its folder)", err)
+		}
+		parts, err := dataset.Shuffle(rows, 1, 1437)
+		if err != nil {
+			return nil, err
+		}
+		return dpsgd.New(parts, dpsgd.Options{Model: model.Spec{Kind: model.SoftmaxRegression}, Optimizer: optimizer})
 	}
-	path := filepath.Join(dataDir, digitsFile)
-	rows, err := dataset.LoadCSV(path, options)
-	if err != nil {
-		return nil, fmt.Errorf("%w (the file comes with scikit-learn, in sklearn/datasets/data; --data-dir names its folder)", err)
-	}
-	parts, err := dataset.Shuffle(rows, 1, 1437)
-	if err != nil {
-		return nil, err
-	}
-	return dpsgd.New(parts, dpsgd.Options{Model: model.Spec{Kind: model.SoftmaxRegression}})
 }
 
 // trainer returns the surface's trainer, with the data in dataDir or downloaded.
