@@ -253,7 +253,7 @@ func words(line string) []string {
 // the study or its training away.
 var notInTour = []string{"study create FILE", "study watch", "study delete", "trial stop"}
 
-// Every command of docs/start/command-line.md, and of docs/reference/studies.md after it, works as it
+// Every command of docs/start/command-line.md, and of docs/reference/running-studies.md after it, works as it
 // stands there, on a study of fewer trials.
 func TestTour(t *testing.T) {
 	srv := serve(t, filepath.Join(t.TempDir(), "tour.db"), "127.0.0.1:0")
@@ -263,7 +263,7 @@ func TestTour(t *testing.T) {
 	study, err := os.ReadFile(svtStudy(t, 20, 50))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "svt.yaml"), study, 0o600))
-	commands := append(documentedCommands(t, filepath.Join("docs", "start", "command-line.md")), documentedCommands(t, filepath.Join("docs", "reference", "studies.md"))...)
+	commands := append(documentedCommands(t, filepath.Join("docs", "start", "command-line.md")), documentedCommands(t, filepath.Join("docs", "reference", "running-studies.md"))...)
 	if len(commands) < 15 {
 		t.Errorf("%d commands", len(commands))
 	}

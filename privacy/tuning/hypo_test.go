@@ -206,7 +206,7 @@ func (m hypo) asMuch(t *testing.T, eta float64) float64 {
 }
 
 // TestRandomSearchCostsLess: over random settings, a random search that finds as much as DP-HyPO has a smaller ε. So it has
-// than the bound of hypoLocation, so that a better proof would not help. docs/reference/publishing.md has the figures
+// than the bound of hypoLocation, so that a better proof would not help. docs/explanation/private-search.md has the figures
 // that it logs with the tag long.
 func TestRandomSearchCostsLess(t *testing.T) {
 	rng := rand.New(rand.NewPCG(43, 0))

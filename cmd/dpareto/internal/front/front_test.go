@@ -173,9 +173,9 @@ func TestFrontUsage(t *testing.T) {
 	}
 }
 
-// The commands of docs/reference/studies.md that read a front work as they stand there.
+// The commands of docs/reference/running-studies.md that read a front work as they stand there.
 func TestDocumentedFrontCommands(t *testing.T) {
-	text := clitest.Document(t, "docs/reference/studies.md")
+	text := clitest.Document(t, "docs/reference/running-studies.md")
 	clitest.RunStudy(t, "svt", initSVT, 30)
 	commands := 0
 	for line := range strings.Lines(text) {

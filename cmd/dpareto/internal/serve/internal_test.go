@@ -2,23 +2,17 @@ package serve
 
 import (
 	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/spf13/pflag"
 
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
@@ -28,44 +22,6 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
-
-var update = flag.Bool("update", false, "write the table of settings into docs/reference/operations.md")
-
-// The table of settings in docs/reference/operations.md is what the program has. Write it with
-// go test ./cmd/dpareto/internal/serve -run TestSettingsTable -update.
-func TestSettingsTable(t *testing.T) {
-	var groups flagGroups
-	new(settings).add(&groups)
-	var table strings.Builder
-	for _, topic := range groups.names {
-		fmt.Fprintf(&table, "\n%s:\n\n| setting | default | |\n|---|---|---|\n", topic)
-		groups.sets[topic].VisitAll(func(flag *pflag.Flag) {
-			value := flag.DefValue
-			if value != "" && value != "[]" {
-				value = "`" + value + "`"
-			}
-			usage, _, _ := strings.Cut(flag.Usage, " (env ")
-			fmt.Fprintf(&table, "| `%s` | %s | %s |\n", flag.Name, value, usage)
-		})
-	}
-	const begin, end = "<!-- settings -->\n", "\n<!-- end of settings -->"
-	path := filepath.Join("..", "..", "..", "..", "docs", "reference", "operations.md")
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
-	text := string(content)
-	before, rest, ok := strings.Cut(text, begin)
-	written, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatal("docs/reference/operations.md has no place for the table of settings")
-	}
-	if written == table.String() {
-		return
-	}
-	if !*update {
-		t.Fatalf("the table of settings is stale; it should be\n%s", table.String())
-	}
-	require.NoError(t, os.WriteFile(path, []byte(before+begin+table.String()+end+after), 0o644))
-}
 
 // Connections leave files for the store and the logs.
 func TestAffordableConnections(t *testing.T) {
