@@ -235,7 +235,8 @@ const (
 	// the whole one. Candidates are compared by the hypervolume of their values, with noise if
 	// test_set_size is set, within the reference values of the objectives. The privacy metric must be
 	// one of these. It needs a checkpoint_parameter, and a mechanism that covers all states of a run:
-	// DP-SGD. The training records pay for the whole run only, because all states are part of it.
+	// DP-SGD, DP-FTRL, or a composition of them. The training records pay for the whole run only,
+	// because all states are part of it.
 	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE RandomStoppingRelease = 2
 )
 
