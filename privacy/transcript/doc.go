@@ -19,7 +19,7 @@
 //
 // Without knowing more about the mechanisms nothing better is possible: an accuracy can be the
 // model itself, up to rounding, and the noise that hides a test record is far too small to
-// hide a model ([EffectiveMu], [Contraction]). What helps the training records is to train
+// hide a model. What helps the training records is to train
 // every model on another shard of them: a record is in one shard only, so that each shard has
 // its own budget.
 package transcript
