@@ -11,7 +11,6 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/bench"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
-	"github.com/dpareto/dpareto/cmd/internal/plot"
 	"github.com/dpareto/dpareto/suggest/designers"
 )
 
@@ -49,7 +48,6 @@ type engineFlags struct {
 	bySeed    bool
 	noise     float64
 	format    benchFormat
-	picture   string
 }
 
 func engineCommand(env *command.Env) *cobra.Command {
@@ -122,7 +120,6 @@ what the tool says.`,
 	flags.BoolVar(&f.bySeed, "by-seed", false, "print a row for each seed instead of means, for comparisons seed by seed")
 	flags.StringToStringVar(&f.settings, "set", nil, "setting of the problem's trainer to replace, as NAME=VALUE")
 	command.DataDirFlag(cmd, &f.dataDir)
-	flags.StringVar(&f.picture, "plot", "", "also draw hypervolume over runs to this file ("+plot.Formats+")")
 	f.format = benchFormat(output.Text)
 	flags.VarP(&f.format, "output", "o", "format of the table: "+output.Names(output.Text, output.JSON, output.CSV)+", "+markdown)
 	command.FromEnvironment(flags, "output")
@@ -161,11 +158,6 @@ func benchEngine(ctx context.Context, env *command.Env, f engineFlags) error {
 	if err := bench.Check(f.problem, options); err != nil {
 		return command.Usage(err)
 	}
-	if f.picture != "" {
-		if err := plot.CheckPath(f.picture); err != nil {
-			return command.Usage(err)
-		}
-	}
 	if err := command.CheckDataDir(f.dataDir); err != nil {
 		return err
 	}
@@ -188,11 +180,6 @@ func benchEngine(ctx context.Context, env *command.Env, f engineFlags) error {
 	}
 	for _, line := range result.Remarks() {
 		env.Sayf("%s\n", line)
-	}
-	if f.picture != "" {
-		if err := result.Curves().Save(f.picture); err != nil {
-			return err
-		}
 	}
 	table := result.Table()
 	if f.bySeed {

@@ -3,8 +3,6 @@ package cli
 import (
 	"encoding/csv"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,11 +12,10 @@ import (
 )
 
 func TestBenchEngine(t *testing.T) {
-	picture := filepath.Join(t.TempDir(), "bench.svg")
 	for _, problem := range []string{"zdt2", "NoisyBraninCurrin"} {
 		run := []string{
 			"bench", "engine", "--problem", problem, "--designer", "RANDOM,quasi-random", "--seeds", "2", "--budget", "12",
-			"--at", "11", "--plot", picture,
+			"--at", "11",
 		}
 		stdout, stderr, code := invoke(t, append(run, "--output", "csv")...)
 		if code != command.ExitOK || !strings.Contains(stderr, "48 of 48 runs") {
@@ -51,10 +48,6 @@ func TestBenchEngine(t *testing.T) {
 				t.Errorf("remeasured %s without being asked to", got)
 			}
 		}
-		content, err := os.ReadFile(picture)
-		if err != nil || !strings.Contains(string(content), "quasi_random") {
-			t.Errorf("picture: %v", err)
-		}
 		stdout, _, code = invoke(t, append(run, "--output", "markdown")...)
 		if code != command.ExitOK || !strings.HasPrefix(stdout, "| problem | designer |") || strings.Count(stdout, "\n") != 6 {
 			t.Errorf("markdown, exit code %d:\n%s", code, stdout)
@@ -80,7 +73,6 @@ func TestBenchEngineUsage(t *testing.T) {
 		"--problem svt --designer random --noise 0.1":        "--noise is for test problems",
 		"--problem zdt1 --designer random --budget 0":        "--budget must be at least 1, is 0",
 		"--problem zdt1 --designer random --remeasure 5":     "has no noise",
-		"--problem zdt1 --designer random --plot a.pdf":      ".svg, .png",
 		"--problem zdt1 --designer random --output xml":      "must be table, json, csv or markdown",
 		"--problem zdt1 --designer random --at 60 --seeds 1": "1 to 50",
 		"--problem adults --designer random":                 "--problem must be one of branin_currin",
