@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"maps"
 	"sync"
 	"time"
@@ -61,26 +62,18 @@ func Default() Limits {
 func (l Limits) OrDefault() Limits {
 	d := Default()
 	return Limits{
-		RequestBytes:        orDefault(l.RequestBytes, d.RequestBytes),
-		Studies:             orDefault(l.Studies, d.Studies),
-		TrialsPerStudy:      orDefault(l.TrialsPerStudy, d.TrialsPerStudy),
-		OpenTrialsPerStudy:  orDefault(l.OpenTrialsPerStudy, d.OpenTrialsPerStudy),
-		StudyBytes:          orDefault(l.StudyBytes, d.StudyBytes),
-		Calls:               orDefault(l.Calls, d.Calls),
-		CallsPerPrincipal:   orDefault(l.CallsPerPrincipal, d.CallsPerPrincipal),
-		Streams:             orDefault(l.Streams, d.Streams),
-		StreamsPerPrincipal: orDefault(l.StreamsPerPrincipal, d.StreamsPerPrincipal),
-		CallTime:            orDefault(l.CallTime, d.CallTime),
-		IdleTime:            orDefault(l.IdleTime, d.IdleTime),
+		RequestBytes:        cmp.Or(l.RequestBytes, d.RequestBytes),
+		Studies:             cmp.Or(l.Studies, d.Studies),
+		TrialsPerStudy:      cmp.Or(l.TrialsPerStudy, d.TrialsPerStudy),
+		OpenTrialsPerStudy:  cmp.Or(l.OpenTrialsPerStudy, d.OpenTrialsPerStudy),
+		StudyBytes:          cmp.Or(l.StudyBytes, d.StudyBytes),
+		Calls:               cmp.Or(l.Calls, d.Calls),
+		CallsPerPrincipal:   cmp.Or(l.CallsPerPrincipal, d.CallsPerPrincipal),
+		Streams:             cmp.Or(l.Streams, d.Streams),
+		StreamsPerPrincipal: cmp.Or(l.StreamsPerPrincipal, d.StreamsPerPrincipal),
+		CallTime:            cmp.Or(l.CallTime, d.CallTime),
+		IdleTime:            cmp.Or(l.IdleTime, d.IdleTime),
 	}
-}
-
-func orDefault[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }
 
 // CheckStudies returns RESOURCE_EXHAUSTED if a store with n studies is full.
