@@ -15,8 +15,8 @@ type Utility struct {
 	Bound float64
 	// Failure is the probability with which Bound does not hold, at most.
 	Failure float64
-	// Paper is the bound as published, and PaperFailure the probability that goes with it.
-	Paper, PaperFailure float64
+	// Paper is the bound as published.
+	Paper float64
 }
 
 // checkTail checks a, the tail of all four theorems: the mechanism's own noise exceeds what the
@@ -42,7 +42,7 @@ func (a Noisy) CandidateUtility(tail float64) (Utility, error) {
 	}
 	return Utility{
 		Bound: math.Sqrt(corrected.Beta) + drawn(corrected), Failure: a.Delta/3 + math.Exp(-tail),
-		Paper: 2*math.Sqrt(paper.RegretBeta) + paper.MaximumNoise + drawn(paper), PaperFailure: a.Delta + math.Exp(-tail),
+		Paper: 2*math.Sqrt(paper.RegretBeta) + paper.MaximumNoise + drawn(paper),
 	}, nil
 }
 
@@ -59,7 +59,7 @@ func (a Noisy) MaximumUtility(tail float64) (Utility, error) {
 	return Utility{
 		Bound:   a.Noise*math.Sqrt(2*math.Log(4*t/a.Delta)) + corrected.Regret + tail*corrected.LaplaceScale,
 		Failure: a.Delta/2 + math.Exp(-tail),
-		Paper:   math.Sqrt(2*math.Log(2*t/a.Delta)) + paper.Regret + tail*paper.LaplaceScale, PaperFailure: a.Delta + math.Exp(-tail),
+		Paper:   math.Sqrt(2*math.Log(2*t/a.Delta)) + paper.Regret + tail*paper.LaplaceScale,
 	}, nil
 }
 
@@ -84,7 +84,7 @@ func (a NoiseFree) Utility(tail float64) (Utility, error) {
 	}
 	return Utility{
 		Bound: s.Regret + tail*s.LaplaceScale, Failure: math.Exp(-tail),
-		Paper: s.Regret + tail*s.Sensitivity/a.Epsilon, PaperFailure: a.Delta + math.Exp(-tail),
+		Paper: s.Regret + tail*s.Sensitivity/a.Epsilon,
 	}, nil
 }
 
@@ -97,5 +97,5 @@ func (a Ridge) Utility(tail float64) (Utility, error) {
 		return Utility{}, err
 	}
 	failure := math.Exp(-tail)
-	return Utility{Bound: tail * a.LaplaceScale(), Failure: failure, Paper: tail * a.Paper() / a.Epsilon, PaperFailure: failure}, nil
+	return Utility{Bound: tail * a.LaplaceScale(), Failure: failure, Paper: tail * a.Paper() / a.Epsilon}, nil
 }
