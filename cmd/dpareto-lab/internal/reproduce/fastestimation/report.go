@@ -55,13 +55,11 @@ func numbers(row []any, values ...float64) []any {
 	return row
 }
 
-// summaries returns the ways to train in words: all of them, or the minimisers only.
-func summaries(all bool) []string {
-	var lines []string
-	for _, t := range trainings {
-		if all || t.solver == exact {
-			lines = append(lines, t.name+": "+t.summary)
-		}
+// summaries returns the ways to train in words.
+func summaries() []string {
+	lines := make([]string, len(trainings))
+	for i := range trainings {
+		lines[i] = trainings[i].name + ": " + trainings[i].summary
 	}
 	return lines
 }
@@ -75,7 +73,7 @@ func table1Section(e *Experiment, outcomes []*outcome) output.Section {
 			fmt.Sprintf("An estimate is the line of equation 9 through the measured loss; estimates and losses are means over %d draws "+
 				"before they are compared. published is the paper's own table. any_line is the error of the best of all straight "+
 				"lines: with these losses no estimate of the paper's kind has less.", e.Draws),
-		}, summaries(true)...),
+		}, summaries()...),
 	}
 	for _, m := range measuring {
 		s.Table.Columns = append(s.Table.Columns, epsilonColumn(m))
