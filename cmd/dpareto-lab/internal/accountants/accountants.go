@@ -32,9 +32,9 @@ func Measure(settings int, seed uint64) (*output.Table, error) {
 		for n := -1; n < settings; n++ { // the first warms caches up
 			s := setting{sigma: 0.6 * math.Pow(8, rng.Float64()), delta: math.Pow(10, -4-5*rng.Float64()), runs: whole(rng, 100, 5000)}
 			draw(rng, &s)
-			before, _ := bench.ProcessorTime()
+			before := bench.ProcessorTime()
 			g, err := privacy.Epsilon(privacy.Exact{}, s.mechanism, s.runs, s.delta)
-			after, _ := bench.ProcessorTime()
+			after := bench.ProcessorTime()
 			if err != nil {
 				return nil, err
 			}

@@ -8,11 +8,11 @@ import (
 )
 
 // ProcessorTime returns the processor time that this process has taken so far, user and
-// system, on all processors.
-func ProcessorTime() (time.Duration, bool) {
+// system, on all processors, or 0 if it is not known.
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, false
+		return 0
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), true
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

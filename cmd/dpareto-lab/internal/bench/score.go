@@ -91,7 +91,7 @@ func (s *study) score(ctx context.Context, budget int, trace []float64) (score, 
 		out.epochs = at.epochs
 	}
 	out.repetitions = float64(at.repetitions)
-	if _, ok := ProcessorTime(); ok && at.suggestions > 0 {
+	if ProcessorTime() > 0 && at.suggestions > 0 {
 		out.processor = at.processor.Seconds() / float64(at.suggestions)
 	}
 	if s.problem.Exact {

@@ -343,5 +343,5 @@ func (s *study) start(ctx context.Context) (designer suggest.Designer, stop func
 	if !ok {
 		return nil, nil, nil, errors.New("is unknown")
 	}
-	return designer, func(bool) {}, func() time.Duration { now, _ := ProcessorTime(); return now }, nil
+	return designer, func(bool) {}, ProcessorTime, nil
 }

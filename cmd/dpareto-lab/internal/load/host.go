@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/bench"
 	"github.com/dpareto/dpareto/cmd/internal/child"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
@@ -90,7 +91,7 @@ func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (er
 func usageHandler(db *bolt.DB, storeFile string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(usagePath, func(w http.ResponseWriter, _ *http.Request) {
-		usage := Usage{Store: db.Stats(), Processor: processorTime()}
+		usage := Usage{Store: db.Stats(), Processor: bench.ProcessorTime()}
 		usage.Resident, usage.Anonymous = residentMemory()
 		if info, err := os.Stat(storeFile); err == nil {
 			usage.StoreBytes = info.Size()

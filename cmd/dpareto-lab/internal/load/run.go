@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/bench"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -101,13 +102,13 @@ func Run(ctx context.Context, o Options, begin, end func(context.Context) error)
 		if err := begin(working); err != nil {
 			return err
 		}
-		start, processor := time.Now(), processorTime()
+		start, processor := time.Now(), bench.ProcessorTime()
 		measuring.Store(true)
 		if err := sleep(working, o.Duration); err != nil {
 			return err
 		}
 		measuring.Store(false)
-		load.Elapsed, load.Processor = time.Since(start), processorTime()-processor
+		load.Elapsed, load.Processor = time.Since(start), bench.ProcessorTime()-processor
 		return end(working)
 	})
 	if err := workers.Wait(); err != nil {
