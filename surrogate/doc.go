@@ -46,7 +46,7 @@
 // Every exported quantity is in the units of Y (variances: units of Y²), and
 // length scales are in units of X. Only [Fit] works inside with outputs
 // standardised to mean 0 and standard deviation 1: the bounds MinLengthScale,
-// MaxSignalVariance and so on and the [Prior] speak of these standardised
+// MaxSignalVariance and so on and the [LogNormalPrior] speak of these standardised
 // values. The length scale bounds assume inputs of about [0, 1]^d.
 //
 // # Caveats

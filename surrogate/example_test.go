@@ -33,7 +33,7 @@ func ExampleLogNormalPrior() {
 		x := float64(i) / 7
 		obs.X, obs.Y = append(obs.X, []float64{x}), append(obs.Y, x*x)
 	}
-	g, err := surrogate.Fit(context.Background(), obs, surrogate.Options{Prior: surrogate.LogNormalPrior{}})
+	g, err := surrogate.Fit(context.Background(), obs, surrogate.Options{Prior: &surrogate.LogNormalPrior{}})
 	if err != nil {
 		log.Fatal(err)
 	}

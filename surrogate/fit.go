@@ -44,7 +44,7 @@ type Options struct {
 
 	// Prior is the prior of the hyperparameters. Nil means [DefaultPrior] for
 	// the number of length scales; the zero [LogNormalPrior] gives maximum likelihood.
-	Prior Prior
+	Prior *LogNormalPrior
 
 	// Restarts is the number of starting points of the optimiser beyond the
 	// first. The starting points are, in this order, Start if given, one at
@@ -236,7 +236,7 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 	}
 	if prior == nil {
 		scales, _ := ties(o, d)
-		prior = DefaultPrior(scales)
+		prior = new(DefaultPrior(scales))
 	}
 	scale := 1.0 // of outputs that do not vary
 	if o.Base != nil {
@@ -256,13 +256,13 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 		if err != nil {
 			return nil, err
 		}
-		problem := newProblem(kernel, prior, part, units, o)
+		problem := newProblem(kernel, *prior, part, units, o)
 		theta, value, err := maximise(ctx, problem, problem.starts(o), limits, o.Workers)
 		if err != nil {
 			return nil, err
 		}
 		// The density of the residuals in units of Y.
-		belief, _ := o.BaseWeight.logDensity(weight)
+		belief, _ := o.BaseWeight.LogDensity(weight)
 		if value += float64(len(obs.X))*math.Log(units.scale) - belief; value < least {
 			least = value
 			if best, err = problem.hyperparameters(theta); err != nil {

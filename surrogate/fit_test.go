@@ -58,7 +58,7 @@ func sample(seed uint64, kernel Kernel, h Hyperparameters, x [][]float64) (f []f
 	return f, obs
 }
 
-func newTestProblem(t *testing.T, kernel Kernel, prior Prior, obs Observations, o Options) *problem {
+func newTestProblem(t *testing.T, kernel Kernel, prior LogNormalPrior, obs Observations, o Options) *problem {
 	t.Helper()
 	units, err := standardise(obs.Y, 1)
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestPosteriorValue(t *testing.T) {
 	got, err := newLogPosterior(p).Value(theta)
 	require.NoError(t, err)
 	want := mustNew(t, SquaredExponential{}, hyperparametersAt(t, p, theta), obs).LogMarginalLikelihood() - meanPenalty(t, p, theta) + 20*math.Log(p.units.scale)
-	for i, density := range []func(float64) (float64, float64){prior.SignalVariance, prior.LengthScale, prior.LengthScale, prior.NoiseVariance} {
+	for i, density := range []func(float64) (float64, float64){prior.Signal.LogDensity, prior.Length.LogDensity, prior.Length.LogDensity, prior.Noise.LogDensity} {
 		v, _ := density(theta[i])
 		want += v
 	}
@@ -225,7 +225,7 @@ func TestFitRecoversHyperparameters(t *testing.T) {
 		for s := range uint64(samples) {
 			seed := 100*uint64(k) + s
 			_, obs := sample(seed, kernel, truth, randomPoints(newRand(seed+1000), n, 2))
-			g := mustFit(t, obs, Options{Kernel: kernel, Prior: LogNormalPrior{}, Restarts: 2, Seed: seed})
+			g := mustFit(t, obs, Options{Kernel: kernel, Prior: &LogNormalPrior{}, Restarts: 2, Seed: seed})
 			got := g.Hyperparameters()
 			atMean := truth
 			atMean.Mean = got.Mean
@@ -267,11 +267,11 @@ func TestFitFindsIrrelevantInput(t *testing.T) {
 func TestFitWithKnownNoise(t *testing.T) {
 	truth := Hyperparameters{SignalVariance: 1, LengthScales: []float64{0.3}, NoiseVariance: 0.09}
 	_, obs := sample(3, Matern52{}, truth, randomPoints(newRand(4), 100, 1))
-	without := mustFit(t, obs, Options{Prior: LogNormalPrior{}}).Hyperparameters()
+	without := mustFit(t, obs, Options{Prior: &LogNormalPrior{}}).Hyperparameters()
 	for range obs.X {
 		obs.NoiseVariance = append(obs.NoiseVariance, 0.05)
 	}
-	with := mustFit(t, obs, Options{Prior: LogNormalPrior{}}).Hyperparameters()
+	with := mustFit(t, obs, Options{Prior: &LogNormalPrior{}}).Hyperparameters()
 	if !scalar.EqualWithinAbs(with.NoiseVariance, without.NoiseVariance-0.05, 2e-3) {
 		t.Errorf("noise variance %v beside a known 0.05, %v without", with.NoiseVariance, without.NoiseVariance)
 	}
@@ -297,7 +297,7 @@ func TestFitFixedNoise(t *testing.T) {
 
 // logPosteriorOf is the quantity that Fit maximises, of a posterior with the
 // default prior.
-func logPosteriorOf(t *testing.T, g *GP, obs Observations, prior Prior) float64 {
+func logPosteriorOf(t *testing.T, g *GP, obs Observations, prior LogNormalPrior) float64 {
 	t.Helper()
 	p := newTestProblem(t, g.kernel, prior, obs, Options{})
 	v, err := newLogPosterior(p).Value(p.logs(g.Hyperparameters()))
@@ -372,7 +372,7 @@ func TestFitUsesPrior(t *testing.T) {
 		Length: Normal{math.Log(0.7), 1e-4},
 		Noise:  Normal{math.Log(0.03), 1e-4},
 	}
-	h := mustFit(t, obs, Options{Prior: prior}).Hyperparameters()
+	h := mustFit(t, obs, Options{Prior: &prior}).Hyperparameters()
 	units, err := standardise(obs.Y, 1)
 	require.NoError(t, err)
 	unit := units.scale * units.scale
@@ -480,7 +480,7 @@ func TestFitDegenerateData(t *testing.T) {
 		{"huge known noise", Observations{X: same, Y: []float64{6, 7, 8}, NoiseVariance: []float64{1e12, 1e12, 1e12}}, 7},
 	}
 	for _, test := range tests {
-		for _, o := range []Options{{}, {Prior: LogNormalPrior{}}, {FixedNoise: &zero}, {Kernel: SquaredExponential{}, FixedNoise: &zero}} {
+		for _, o := range []Options{{}, {Prior: &LogNormalPrior{}}, {FixedNoise: &zero}, {Kernel: SquaredExponential{}, FixedNoise: &zero}} {
 			g := mustFit(t, test.obs, o)
 			mean, variance := g.Predict([]float64{0.3, 0.3})
 			if !scalar.EqualWithinRel(mean, test.mean, 1e-6) || !finite(variance) || variance < 0 {
@@ -563,15 +563,16 @@ func TestFitPanics(t *testing.T) {
 	_, _ = Fit(context.Background(), Observations{X: [][]float64{{0}}, Y: []float64{0}}, Options{Start: &start})
 }
 
-// cancelling is a flat prior that cancels a context when it is first asked.
+// cancelling is a kernel that cancels a context when it is asked.
 type cancelling struct {
-	LogNormalPrior
+	Matern52
+
 	cancel context.CancelFunc
 }
 
-func (c cancelling) SignalVariance(float64) (logDensity, derivative float64) {
+func (c cancelling) Correlation(r2 float64) (k, dk float64) {
 	c.cancel()
-	return 0, 0
+	return c.Matern52.Correlation(r2)
 }
 
 func TestFitIsCancelled(t *testing.T) {
@@ -582,7 +583,7 @@ func TestFitIsCancelled(t *testing.T) {
 		if name == "before" {
 			cancel()
 		} else {
-			o.Prior = cancelling{cancel: cancel}
+			o.Kernel = cancelling{cancel: cancel}
 		}
 		if g, err := Fit(ctx, obs, o); g != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled %s: %v, %v, want context.Canceled", name, g, err)
@@ -740,7 +741,7 @@ func TestTiedGradient(t *testing.T) {
 // Tied length scales are equal, and the best of all that are.
 func TestFitTied(t *testing.T) {
 	obs := categorical(3, 50)
-	g := mustFit(t, obs, Options{Tied: []int{0, 1, 1, 1}, Prior: LogNormalPrior{}})
+	g := mustFit(t, obs, Options{Tied: []int{0, 1, 1, 1}, Prior: &LogNormalPrior{}})
 	h := g.Hyperparameters()
 	if h.LengthScales[1] != h.LengthScales[2] || h.LengthScales[1] != h.LengthScales[3] || h.LengthScales[0] == h.LengthScales[1] {
 		t.Errorf("length scales %v, want the last three equal", h.LengthScales)
@@ -755,7 +756,7 @@ func TestFitTied(t *testing.T) {
 		}
 	}
 	// Without ties there are more unknowns, for a higher likelihood.
-	free := mustFit(t, obs, Options{Prior: LogNormalPrior{}, Start: &h, Restarts: -1})
+	free := mustFit(t, obs, Options{Prior: &LogNormalPrior{}, Start: &h, Restarts: -1})
 	if free.LogMarginalLikelihood() < g.LogMarginalLikelihood()-1e-9 {
 		t.Errorf("log likelihood %v without ties, %v with", free.LogMarginalLikelihood(), g.LogMarginalLikelihood())
 	}
@@ -763,7 +764,7 @@ func TestFitTied(t *testing.T) {
 	start := h.clone()
 	start.LengthScales[1] *= 2
 	start.LengthScales[2] /= 2
-	again := mustFit(t, obs, Options{Tied: []int{1, 0, 0, 0}, Prior: LogNormalPrior{}, Start: &start, Restarts: -1})
+	again := mustFit(t, obs, Options{Tied: []int{1, 0, 0, 0}, Prior: &LogNormalPrior{}, Start: &start, Restarts: -1})
 	compare(t, again, g, randomPoints(newRand(4), 5, 4), 1e-3)
 }
 

@@ -236,14 +236,14 @@ func TestNoisePosteriorValue(t *testing.T) {
 		density func(float64) (float64, float64)
 		at      float64
 	}{
-		{prior.SignalVariance, theta[0]},
-		{prior.LengthScale, theta[1]},
-		{prior.LengthScale, theta[2]},
-		{prior.NoiseVariance, theta[3] + math.Log(average)},
-		{prior.RunVariance, theta[7] + math.Log(average)},
-		{prior.NoiseSlope, theta[4]},
-		{prior.NoiseSlope, theta[5]},
-		{prior.NoiseDecay, theta[6]},
+		{prior.Signal.LogDensity, theta[0]},
+		{prior.Length.LogDensity, theta[1]},
+		{prior.Length.LogDensity, theta[2]},
+		{prior.Noise.LogDensity, theta[3] + math.Log(average)},
+		{prior.Run.LogDensity, theta[7] + math.Log(average)},
+		{prior.Slope.LogDensity, theta[4]},
+		{prior.Slope.LogDensity, theta[5]},
+		{prior.Decay.LogDensity, theta[6]},
 	} {
 		v, _ := term.density(term.at)
 		want += v
@@ -306,7 +306,7 @@ func TestFitRecoversNoise(t *testing.T) {
 	var decay float64
 	for s := range uint64(samples) {
 		obs := sampleRuns(s, truth, 40)
-		o := Options{Prior: LogNormalPrior{}, NoiseSlopes: true, Restarts: 1, Seed: s}
+		o := Options{Prior: &LogNormalPrior{}, NoiseSlopes: true, Restarts: 1, Seed: s}
 		g := mustFit(t, obs, o)
 		h := g.Hyperparameters()
 		atMean := truth
@@ -394,7 +394,7 @@ func TestFitRecoversRunNoise(t *testing.T) {
 	var mean float64
 	for s := range uint64(samples) {
 		obs := sampleRuns(s, truth, 30)
-		o := Options{Prior: LogNormalPrior{}, MaxRunVariance: 10, Restarts: 1, Seed: s}
+		o := Options{Prior: &LogNormalPrior{}, MaxRunVariance: 10, Restarts: 1, Seed: s}
 		mean += math.Log(mustFit(t, obs, o).Hyperparameters().RunVariance/truth.RunVariance) / samples
 		o.NoiseSlopes, o.MaxNoise = true, 0.02
 		g := mustFit(t, obs, o)

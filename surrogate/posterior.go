@@ -20,7 +20,7 @@ import (
 // tied.
 type problem struct {
 	kernel Kernel
-	prior  Prior
+	prior  LogNormalPrior
 	units  standardisation
 
 	n, d     int
@@ -42,7 +42,7 @@ type problem struct {
 	lower, upper                      []float64 // bounds of θ
 }
 
-func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisation, o Options) *problem {
+func newProblem(kernel Kernel, prior LogNormalPrior, obs Observations, units standardisation, o Options) *problem {
 	n, d := len(obs.X), len(obs.X[0])
 	p := &problem{
 		kernel:   kernel,
@@ -260,14 +260,14 @@ func (p *problem) logPrior(theta, grad []float64) float64 {
 			}
 		}
 	}
-	add(0, 1, p.prior.SignalVariance)
-	add(1, p.scales, p.prior.LengthScale)
+	add(0, 1, p.prior.Signal.LogDensity)
+	add(1, p.scales, p.prior.Length.LogDensity)
 	sum += p.logNoisePrior(theta, grad)
 	if p.slopesAt >= 0 {
-		add(p.slopesAt, p.d, p.prior.NoiseSlope)
+		add(p.slopesAt, p.d, p.prior.Slope.LogDensity)
 	}
 	if p.decayAt >= 0 {
-		add(p.decayAt, 1, p.prior.NoiseDecay)
+		add(p.decayAt, 1, p.prior.Decay.LogDensity)
 	}
 	return sum
 }
@@ -310,8 +310,8 @@ func (p *problem) logNoisePrior(theta, grad []float64) float64 {
 			}
 		}
 	}
-	level(p.noiseAt, p.prior.NoiseVariance)
-	level(p.runAt, p.prior.RunVariance)
+	level(p.noiseAt, p.prior.Noise.LogDensity)
+	level(p.runAt, p.prior.Run.LogDensity)
 	if math.IsInf(p.limit, 1) {
 		return sum
 	}

@@ -2,38 +2,20 @@ package surrogate
 
 import "math"
 
-// Prior is the prior density of the hyperparameters that [Fit] multiplies with
-// the marginal likelihood. The hyperparameters are independent.
-//
-// Each method takes the natural logarithm v of a hyperparameter in
-// standardised units (see the package comment) and returns the logarithm of
-// the density of v, up to a constant, and its derivative with respect to v.
-// A density of the hyperparameter itself, p(e^v), becomes a density of its
-// logarithm by the factor e^v; a Prior must say which mode it means, since the
-// estimate is the mode over v.
-//
-// Implementations must be safe for concurrent use.
-type Prior interface {
-	SignalVariance(v float64) (logDensity, derivative float64)
-	LengthScale(v float64) (logDensity, derivative float64)
-
-	// NoiseVariance takes the logarithm of the average over the observations of the
-	// noise variance of one run that its checkpoints share in part, which is σ_n² without slopes.
-	NoiseVariance(v float64) (logDensity, derivative float64)
-
-	// RunVariance is NoiseVariance for what the checkpoints of a run share alike, σ_r².
-	RunVariance(v float64) (logDensity, derivative float64)
-	NoiseDecay(v float64) (logDensity, derivative float64)
-
-	// NoiseSlope takes the slope itself, which is a difference of logarithms.
-	NoiseSlope(v float64) (logDensity, derivative float64)
-}
-
-// LogNormalPrior gives each hyperparameter a normal density over its
-// logarithm, and the noise slopes one over themselves. The zero value is flat, so that
-// [Fit] maximises the marginal likelihood within the bounds.
+// LogNormalPrior is the prior density of the hyperparameters that [Fit] multiplies with
+// the marginal likelihood: independent normal densities of the natural logarithms of the
+// hyperparameters in standardised units (see the package comment), and of the noise slopes
+// themselves, which are differences of logarithms. The estimate is the mode over these. The
+// zero value is flat, so that [Fit] maximises the marginal likelihood within the bounds.
 type LogNormalPrior struct {
-	Signal, Length, Noise, Run, Slope, Decay Normal
+	Signal, Length Normal
+
+	// Noise is of the average over the observations of the noise variance of one run that its
+	// checkpoints share in part, which is σ_n² without slopes. Run is the same for what the
+	// checkpoints of a run share alike, σ_r².
+	Noise, Run Normal
+
+	Slope, Decay Normal
 }
 
 // Normal is a normal density, or the flat one if StdDev is 0.
@@ -42,42 +24,13 @@ type Normal struct {
 	StdDev float64 // >= 0
 }
 
-func (d Normal) logDensity(v float64) (logDensity, derivative float64) {
+// LogDensity returns the logarithm of the density at v, up to a constant, and its derivative.
+func (d Normal) LogDensity(v float64) (logDensity, derivative float64) {
 	if d.StdDev == 0 {
 		return 0, 0
 	}
 	z := (v - d.Mean) / d.StdDev
 	return -z * z / 2, -z / d.StdDev
-}
-
-// SignalVariance implements [Prior].
-func (p LogNormalPrior) SignalVariance(v float64) (logDensity, derivative float64) {
-	return p.Signal.logDensity(v)
-}
-
-// LengthScale implements [Prior].
-func (p LogNormalPrior) LengthScale(v float64) (logDensity, derivative float64) {
-	return p.Length.logDensity(v)
-}
-
-// NoiseVariance implements [Prior].
-func (p LogNormalPrior) NoiseVariance(v float64) (logDensity, derivative float64) {
-	return p.Noise.logDensity(v)
-}
-
-// RunVariance implements [Prior].
-func (p LogNormalPrior) RunVariance(v float64) (logDensity, derivative float64) {
-	return p.Run.logDensity(v)
-}
-
-// NoiseSlope implements [Prior].
-func (p LogNormalPrior) NoiseSlope(v float64) (logDensity, derivative float64) {
-	return p.Slope.logDensity(v)
-}
-
-// NoiseDecay implements [Prior].
-func (p LogNormalPrior) NoiseDecay(v float64) (logDensity, derivative float64) {
-	return p.Decay.logDensity(v)
 }
 
 // DefaultPrior returns the weak prior that [Fit] uses for d inputs (d length

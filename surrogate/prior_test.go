@@ -21,10 +21,10 @@ func TestLogNormalPrior(t *testing.T) {
 		density func(float64) (float64, float64)
 		want    distuv.Normal
 	}{
-		{"signal variance", prior.SignalVariance, distuv.Normal{Mu: 0.5, Sigma: 2}},
-		{"length scale", prior.LengthScale, distuv.Normal{Mu: -1, Sigma: 0.7}},
-		{"noise variance", prior.NoiseVariance, distuv.Normal{Mu: -5, Sigma: 3}},
-		{"run variance", prior.RunVariance, distuv.Normal{Mu: -6, Sigma: 1.5}},
+		{"signal variance", prior.Signal.LogDensity, distuv.Normal{Mu: 0.5, Sigma: 2}},
+		{"length scale", prior.Length.LogDensity, distuv.Normal{Mu: -1, Sigma: 0.7}},
+		{"noise variance", prior.Noise.LogDensity, distuv.Normal{Mu: -5, Sigma: 3}},
+		{"run variance", prior.Run.LogDensity, distuv.Normal{Mu: -6, Sigma: 1.5}},
 	}
 	for _, test := range tests {
 		mode, _ := test.density(test.want.Mu)
@@ -50,12 +50,12 @@ func TestDefaultPriorLengthScale(t *testing.T) {
 		prior := DefaultPrior(d)
 		reference := distuv.LogNormal{Mu: math.Sqrt2 + math.Log(float64(d))/2, Sigma: math.Sqrt(3)}
 		mode := reference.Mode()
-		top, slope := prior.LengthScale(math.Log(mode))
+		top, slope := prior.Length.LogDensity(math.Log(mode))
 		if math.Abs(slope) > 1e-12 {
 			t.Errorf("d = %d: slope %v at the mode", d, slope)
 		}
 		for _, l := range []float64{0.05, 0.3, 2, 10} {
-			got, _ := prior.LengthScale(math.Log(l))
+			got, _ := prior.Length.LogDensity(math.Log(l))
 			want := reference.LogProb(l) - reference.LogProb(mode)
 			if !scalar.EqualWithinAbs(got-top, want, 1e-12) {
 				t.Errorf("d = %d: log density at ℓ = %v relative to the mode is %v, want %v", d, l, got-top, want)

@@ -74,7 +74,7 @@ func LogPosterior(obs Observations, o Options, h Hyperparameters) (float64, erro
 		return 0, err
 	}
 	value, err := newLogPosterior(p).Value(p.logs(h))
-	belief, _ := o.BaseWeight.logDensity(h.BaseWeight)
+	belief, _ := o.BaseWeight.LogDensity(h.BaseWeight)
 	return belief - value - float64(p.n)*math.Log(p.units.scale), err
 }
 
@@ -93,7 +93,7 @@ func (o Options) problemAt(obs Observations, h Hyperparameters) (*problem, error
 	}
 	if prior == nil {
 		scales, _ := ties(o, d)
-		prior = DefaultPrior(scales)
+		prior = new(DefaultPrior(scales))
 	}
 	if o.Base != nil {
 		scale = math.Sqrt(o.Base.hyper.SignalVariance)
@@ -103,7 +103,7 @@ func (o Options) problemAt(obs Observations, h Hyperparameters) (*problem, error
 	if err != nil {
 		return nil, err
 	}
-	return newProblem(kernel, prior, obs, units, o), nil
+	return newProblem(kernel, *prior, obs, units, o), nil
 }
 
 // clamp moves θ into its bounds.

@@ -37,12 +37,12 @@ func TestLogPosterior(t *testing.T) {
 				d, _ := density(math.Log(v))
 				want += d
 			}
-			logs(prior.SignalVariance, h.SignalVariance/variance)
+			logs(prior.Signal.LogDensity, h.SignalVariance/variance)
 			for _, l := range h.LengthScales {
-				logs(prior.LengthScale, l)
+				logs(prior.Length.LogDensity, l)
 			}
 			if fixed == nil {
-				logs(prior.NoiseVariance, h.NoiseVariance/variance)
+				logs(prior.Noise.LogDensity, h.NoiseVariance/variance)
 			}
 			if !scalar.EqualWithinRel(got, want, 1e-6) {
 				t.Errorf("unit %g, fixed noise %t: %g, want %g", unit, fixed != nil, got, want)

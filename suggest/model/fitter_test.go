@@ -31,12 +31,12 @@ func TestSmoothness(t *testing.T) {
 		}
 		_, o := data.surrogate()
 		if o.Prior == nil {
-			o.Prior = surrogate.DefaultPrior(3)
+			o.Prior = new(surrogate.DefaultPrior(3))
 		}
 		diagonal := math.Sqrt(1 + 1 + 1)
-		top, slope := o.Prior.LengthScale(math.Log(diagonal))
-		longer, _ := o.Prior.LengthScale(math.Log(math.E * diagonal))
-		shorter, _ := o.Prior.LengthScale(math.Log(diagonal / math.E))
+		top, slope := o.Prior.Length.LogDensity(math.Log(diagonal))
+		longer, _ := o.Prior.Length.LogDensity(math.Log(math.E * diagonal))
+		shorter, _ := o.Prior.Length.LogDensity(math.Log(diagonal / math.E))
 		smooth := math.Abs(slope) < 1e-12 && math.Abs(top-longer-0.5) < 1e-12 && math.Abs(top-shorter-0.5) < 1e-12
 		if smooth != tc.smooth {
 			t.Errorf("%s noise: log density %g at the diagonal with slope %g, %g at e times and %g at 1/e times that",

@@ -117,7 +117,7 @@ func (d *observations) trusted() (surrogate.Observations, surrogate.Options) {
 			prior.Run = readingRun
 		}
 	}
-	options.Prior = prior
+	options.Prior = &prior
 	return obs, options
 }
 
