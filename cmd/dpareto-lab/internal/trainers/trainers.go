@@ -87,7 +87,7 @@ func epochTimes(ctx context.Context, made *dpsgd.Trainer, p trainer.Parameters) 
 		}
 	}}
 	_, err = made.Train(ctx, run, func(m trainer.Measurement) error {
-		now, _ := bench.ProcessorTime()
+		now := bench.ProcessorTime()
 		if m.Step > 1 {
 			times = append(times, now-before)
 		}
