@@ -9,13 +9,14 @@ BIN := .bin
 PACKAGES := ./...
 MODULE := github.com/dpareto/dpareto
 # Packages whose goroutines share memory are tested with the race detector, which watches all that
-# they import but the numerics of UNWATCHED. The others compute: there it finds nothing and costs most.
+# they import but UNWATCHED: numerics, which tests of their own watch where they share memory, and functions
+# of the standard library without state. The others compute: there it finds nothing and costs most.
 RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression simulation spec),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
 # Tests damage pages of bbolt, whose slices then lie beyond the file. The program recovers from such a fault, but not
 # where the race detector reads the address: these tests run without it, and others without checkptr.
-UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy/...,-gcflags=$(p)=-race=false) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
+UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy/... $(MODULE)/surrogate math regexp regexp/syntax,-gcflags=$(p)=-race=false) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
 # What takes longest begins first, so that no processor waits for it at the end.
 SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning cmd/dpareto)
 # The version of programs and packages, and the commit that programs name with it.
@@ -82,7 +83,7 @@ unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
 unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
 	go test -race $(UNWATCHED) -skip Damage -timeout 60m $(RACE)
 	go test -run Damage ./server/store/... ./server/maintenance
-	go test -race -run Concurrent ./privacy/...
+	go test -race -run 'Concurrent|Workers' ./privacy/... ./surrogate
 	go test -timeout 60m -run Audit ./server/publish/release
 	go test -timeout 60m $(SLOWEST) $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
