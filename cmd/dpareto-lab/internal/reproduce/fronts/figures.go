@@ -20,8 +20,11 @@ var (
 	errorAxis   = plot.Axis{Label: "classification error", Reference: math.NaN()}
 )
 
-// ofFronts says what the fronts of the pictures are.
-const ofFronts = "Fronts are of the study of seed 1; errors are means over the runs of a configuration, where nothing else is said"
+// Captions of pictures: their fronts.
+const (
+	ofSeedOne = "Fronts of the study of seed 1; errors are means over the runs of a configuration, unless stated"
+	ofMedians = "Median over the seeds at each ε, with a band of all; errors are means over the runs of a configuration"
+)
 
 // subtitle says what every ε of the pictures is.
 const subtitle = "δ = 1e-5, replace-one adjacency, RDP accountant with the classic conversion: upper bounds for one run"
@@ -46,8 +49,8 @@ func (e *Experiment) overlay(title, data string, fronts ...plot.FrontSeries) *pl
 }
 
 // panels puts pictures beside each other, as many in a row as given.
-func panels(title string, columns int, all ...plot.Panel) *plot.Panels {
-	return &plot.Panels{Title: title, Subtitle: []string{subtitle, ofFronts}, Columns: columns, Panels: all}
+func panels(title, caption string, columns int, all ...plot.Panel) *plot.Panels {
+	return &plot.Panels{Title: title, Subtitle: []string{subtitle, caption}, Columns: columns, Panels: all}
 }
 
 // seriesOfFigure5 are the studies of Figure 5.
@@ -98,7 +101,7 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 	if len(all) == 0 {
 		return []output.Section{section}, nil
 	}
-	return []output.Section{section}, []reproduce.Figure{{Name: "figure5", Picture: panels("Figure 5: hypervolumes, and the fronts behind them", 2, all...)}}
+	return []output.Section{section}, []reproduce.Figure{{Name: "figure5", Picture: panels("Figure 5: hypervolumes, and the fronts behind them", ofSeedOne, 2, all...)}}
 }
 
 // datasetTitle returns the name of a setting's dataset, and which part of the protocol is run on it.
@@ -166,10 +169,10 @@ func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figur
 		return []output.Section{section}, nil
 	}
 	picture := e.overlay("Figure 6: DPareto over grids", adultSGD.dataset)
-	picture.Subtitle = []string{"Adult, LogReg+SGD", subtitle, ofFronts}
+	picture.Subtitle = []string{"Adult, LogReg+SGD", subtitle, ofMedians}
 	median, worst, best := attainment(studies)
 	picture.Fronts = append(picture.Fronts, plot.FrontSeries{
-		Name: fmt.Sprintf("DPareto, %d runs: the median of %d seeds, and a band of all", len(studies[0]), len(studies)), Front: median, Best: best, Worst: worst,
+		Name: fmt.Sprintf("DPareto, %d runs, %d seeds", len(studies[0]), len(studies)), Front: median, Best: best, Worst: worst,
 	})
 	t.Rows = append(t.Rows, []any{
 		adultSGD.name, methodDPareto.name(), int64(len(studies[0])), stat.Mean(each(studies, hypervolume), nil), meanUntouched(studies),
@@ -226,7 +229,7 @@ func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figur
 	if len(all) == 0 {
 		return []output.Section{section}, nil
 	}
-	picture := panels("Figure 7: fronts of the mean, the best and the worst of the runs of a configuration", len(all), all...)
+	picture := panels("Figure 7: fronts of the mean, the best and the worst of the runs of a configuration", ofSeedOne, len(all), all...)
 	picture.SameAxes = true
 	return []output.Section{section}, []reproduce.Figure{{Name: "figure7", Picture: picture}}
 }
@@ -294,7 +297,7 @@ func (e *Experiment) figure8(found results) ([]output.Section, []reproduce.Figur
 	if len(all) == 0 {
 		return []output.Section{section}, nil
 	}
-	return []output.Section{section}, []reproduce.Figure{{Name: "figure8", Picture: panels("Figure 8: fronts of models and optimisers", len(all), all...)}}
+	return []output.Section{section}, []reproduce.Figure{{Name: "figure8", Picture: panels("Figure 8: fronts of models and optimisers", ofMedians, len(all), all...)}}
 }
 
 // errorAt returns the mean over studies of the least mean error with ε up to a bound, as a cell.
