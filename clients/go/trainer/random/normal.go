@@ -27,8 +27,9 @@ const (
 // The slots left, 2 of 100, lead to what is left of the density, f(x) − base[j]/2⁸, by
 // rejection: a uniform point (x, y) with base[j]/2⁸ <= y < base[j]/2⁸ + rest[j]/2⁶⁰, a
 // rational bound on f in the strip, is accepted if y < f(x). The comparison is made in
-// float64, and where that could be wrong with 128 further random digits of x and y and with
-// f to more than 200 bits.
+// float64, first with the chord of f in the strip; where that could be wrong, with f; and
+// where that could be wrong, with 128 further random digits of x and y and with f to more than
+// 200 bits.
 //
 // What is drawn is ⌊2⁴⁸·N⌋ for a real number N with a distribution whose total variation
 // distance to the normal one is below 2⁻¹²⁵: P(|N| >= 13) < 2⁻¹²⁵·⁹, which is left out, and
@@ -46,6 +47,9 @@ const (
 	// 2⁻⁴⁶, as math.Exp errs by less than one unit in the last place, and the digits that
 	// are not drawn yet change x by 2⁻⁴⁸ and y by 2⁻⁶⁰ at most.
 	margin = 0x1p-40
+	// bend is a bound on the distance of f from its chord in a strip: an eighth of the squared width
+	// times the largest |f″| = f(x)·|x² − 1|, which is √(2/π) < .8.
+	bend = 0.8 * 0x1p-13
 )
 
 // strata holds the tables.
@@ -53,6 +57,8 @@ type strata struct {
 	slot  [1 << slotBits]uint16
 	base  [strips]uint64
 	below [strips + 1]uint64 // sums of rest
+	// density is f at the ends of the strips.
+	density [strips + 1]float64
 	// first has, for the leading digits of a number, the least strip of the numbers that begin so.
 	first [1 << guideBits]uint16
 	shift int // what leaves these digits
@@ -65,15 +71,17 @@ var normal = newStrata()
 
 func newStrata() *strata {
 	z := new(strata)
+	for j := range z.density {
+		z.density[j] = halfNormal(float64(j) / (1 << stripBits))
+	}
 	slot := 0
 	for j := range strips {
-		upper := float64(j+1) / (1 << stripBits)
-		z.base[j] = uint64(halfNormal(upper) * (1 - margin) * (1 << (slotBits - stripBits)))
+		z.base[j] = uint64(z.density[j+1] * (1 - margin) * (1 << (slotBits - stripBits)))
 		for range z.base[j] {
 			z.slot[slot] = uint16(j)
 			slot++
 		}
-		above := halfNormal(float64(j)/(1<<stripBits)) - z.baseDensity(j) + margin
+		above := z.density[j] - z.baseDensity(j) + margin
 		z.below[j+1] = z.below[j] + uint64(above*(1<<restBits))
 	}
 	for ; slot < len(z.slot); slot++ {
@@ -117,13 +125,23 @@ func halfNormal(x float64) float64 { return math.Sqrt2 / math.SqrtPi * math.Exp(
 // (1 + e^ε)·k·2⁻¹²⁵ to δ at most, which is less than 1e-16 for k = 10¹⁷ and ε = 10. Sums that leave
 // 64 bits wrap around, which is a function of the sums too.
 func AddNoise(dst []int64, s *Stream) {
-	for i := range dst {
-		u := s.Uint64()
-		if x, ok := s.normal(u); ok {
-			dst[i] += x >> (normalBits - noiseBits)
-			continue
+	for len(dst) > 0 {
+		numbers := s.ahead(len(dst))
+		n := 0
+		for ; n < len(numbers); n++ {
+			x, ok := s.normal(numbers[n])
+			if !ok {
+				break
+			}
+			dst[n] += x >> (normalBits - noiseBits)
 		}
-		dst[i] += s.rest() >> (normalBits - noiseBits)
+		s.next += n
+		dst = dst[n:]
+		if n < len(numbers) { // its first number leads to the rest
+			s.next++
+			dst[0] += s.rest() >> (normalBits - noiseBits)
+			dst = dst[1:]
+		}
 	}
 }
 
@@ -168,17 +186,24 @@ func (s *Stream) rest() int64 {
 // below returns an integer that is uniform over [0, n), n > 0 (see Uint32N).
 func (s *Stream) below(n uint64) uint64 {
 	hi, lo := bits.Mul64(s.Uint64(), n)
-	for threshold := -n % n; lo < threshold; {
-		hi, lo = bits.Mul64(s.Uint64(), n)
+	if lo < n { // the threshold is below n
+		for threshold := -n % n; lo < threshold; {
+			hi, lo = bits.Mul64(s.Uint64(), n)
+		}
 	}
 	return hi
 }
 
 // accept decides whether y < f of the magnitude, whose first digits are x, where the first
-// digits of y are v above the base density of strip j. margin bounds the error of float64.
+// digits of y are v above the base density of strip j. margin is a bound on the error of float64.
 func (s *Stream) accept(x uint64, j int, v uint64, margin float64) bool {
 	y := normal.baseDensity(j) + float64(v)/(1<<restBits)
-	difference := y - halfNormal(float64(x)/(1<<normalBits))
+	part := float64(x&(1<<positionBits-1)) / (1 << positionBits)
+	difference := y - (normal.density[j] + part*(normal.density[j+1]-normal.density[j]))
+	if math.Abs(difference) > bend+margin {
+		return difference < 0
+	}
+	difference = y - halfNormal(float64(x)/(1<<normalBits))
 	if math.Abs(difference) > margin {
 		return difference < 0
 	}

@@ -52,6 +52,13 @@ func TestStrata(t *testing.T) {
 		if highest := density(float64(j) / (1 << stripBits)); top.Cmp(highest) < 0 {
 			t.Errorf("strip %d: points are proposed up to %v, below %v", j, top, highest)
 		}
+		for i := range 64 {
+			part := float64(i) / 64
+			f := halfNormal((float64(j) + part) / (1 << stripBits))
+			if chord := normal.density[j] + part*(normal.density[j+1]-normal.density[j]); math.Abs(chord-f) > bend {
+				t.Errorf("strip %d: the chord is %v, farther than %v from %v", j, chord, bend, f)
+			}
+		}
 	}
 	if left := math.Erfc(13 / math.Sqrt2); left > math.Exp2(-125.9) {
 		t.Errorf("%v of the probability is left out, want 2^-125.9 at most", left)
@@ -95,10 +102,16 @@ func TestAccept(t *testing.T) {
 	s := New(1, 0, 0, 0)
 	rng := rand.New(rand.NewPCG(2, 2))
 	accepted := 0
-	for range 2000 {
+	for i := range 2000 {
 		j := rng.IntN(strips)
 		x := uint64(j)<<positionBits | rng.Uint64N(1<<positionBits)
 		v := rng.Uint64N(normal.below[j+1] - normal.below[j])
+		if i%2 == 0 { // near the density, where its chord cannot decide
+			j = rng.IntN(64)
+			x = uint64(j)<<positionBits | rng.Uint64N(1<<positionBits)
+			f := halfNormal(float64(x)/(1<<normalBits)) - normal.baseDensity(j)
+			v = uint64((f + (2*rng.Float64()-1)*min(f, 2*bend)) * (1 << restBits))
+		}
 		distance := normal.baseDensity(j) + float64(v)/(1<<restBits) - halfNormal(float64(x)/(1<<normalBits))
 		if math.Abs(distance) <= margin {
 			continue

@@ -12,6 +12,8 @@ import (
 // buffered is the number of numbers that a stream makes at a time.
 const buffered = 128
 
+var zeros [8 * buffered]byte
+
 // Stream is a sequence of independent numbers. It is not safe for concurrent use.
 // Its methods allocate nothing.
 type Stream struct {
@@ -66,11 +68,18 @@ func (s *Stream) Uint64() uint64 {
 	return u
 }
 
+// ahead returns up to n > 0 of the next numbers, at least one. What is used of them is to be added to next.
+func (s *Stream) ahead(n int) []uint64 {
+	if s.next == buffered {
+		s.fill()
+	}
+	return s.numbers[s.next:min(s.next+n, buffered)]
+}
+
 // fill makes the next numbers.
 func (s *Stream) fill() {
 	s.next = 0
-	clear(s.bytes[:])
-	s.cipher.XORKeyStream(s.bytes[:], s.bytes[:])
+	s.cipher.XORKeyStream(s.bytes[:], zeros[:])
 	for i := range buffered {
 		s.numbers[i] = binary.LittleEndian.Uint64(s.bytes[8*i : 8*i+8])
 	}
