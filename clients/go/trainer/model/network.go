@@ -20,9 +20,11 @@ type Workers interface {
 	// Do calls body with every number in [0, tasks), in any order and possibly at
 	// the same time, and returns when all calls have.
 	Do(tasks int, body func(int))
+	// Count is the number of calls that run at the same time, at least 1.
+	Count() int
 }
 
-// Sizes of what one worker does at a time. They do not depend on the number of
+// Sizes of what is summed at a time. They do not depend on the number of
 // workers, and each result is computed by one of them, so that results do not
 // either.
 const (
@@ -124,7 +126,7 @@ func NewNetwork(spec Spec, examples *Examples, workers Workers) *Network {
 			n.sums = append(n.sums, sum{i, from, min(from+step, in)})
 		}
 	}
-	n.propagate, n.accumulate, n.accumulateRounded, n.evaluate = n.propagateChunk, n.accumulateSum, n.accumulateRoundedSum, n.evaluateChunk
+	n.propagate, n.accumulate, n.accumulateRounded, n.evaluate = n.propagateShare, n.accumulateSum, n.accumulateRoundedSum, n.evaluateShare
 	return n
 }
 
@@ -136,6 +138,8 @@ func (alone) Do(tasks int, body func(int)) {
 		body(i)
 	}
 }
+
+func (alone) Count() int { return 1 }
 
 // Weights implements Model: layer by layer the weights, input by input, then the
 // biases.
@@ -194,7 +198,7 @@ func (n *Network) accumulateBlocks(rows []int32, accumulate func(task int)) {
 	n.current = n.examples
 	for len(rows) > 0 {
 		n.rows = rows[:min(blockRows, len(rows))]
-		n.workers.Do(chunks(len(n.rows)), n.propagate)
+		n.workers.Do(n.tasks(), n.propagate)
 		n.workers.Do(len(n.sums), accumulate)
 		rows = rows[len(n.rows):]
 	}
@@ -218,11 +222,10 @@ func (n *Network) pass(e *Examples, dst []float64) (errorRate, loss float64) {
 		for i := range n.rows {
 			n.rows[i] = int32(first + i)
 		}
-		tasks := chunks(len(n.rows))
-		n.workers.Do(tasks, n.evaluate)
-		for task := range tasks {
-			wrong += n.wrong[task]
-			loss += n.loss[task]
+		n.workers.Do(n.tasks(), n.evaluate)
+		for chunk := range chunks(len(n.rows)) {
+			wrong += n.wrong[chunk]
+			loss += n.loss[chunk]
 		}
 		if dst != nil {
 			last := &n.layers[len(n.layers)-1]
@@ -238,15 +241,37 @@ func (n *Network) pass(e *Examples, dst []float64) (errorRate, loss float64) {
 // chunks returns the number of chunks that hold the rows.
 func chunks(rows int) int { return (rows + chunkRows - 1) / chunkRows }
 
-// chunk returns the part of the block that task number task works on.
-func (n *Network) chunk(task int) (lo, hi int) {
-	return task * chunkRows, min((task+1)*chunkRows, len(n.rows))
+// chunk returns the rows of a chunk of the block.
+func (n *Network) chunk(chunk int) (lo, hi int) {
+	return chunk * chunkRows, min((chunk+1)*chunkRows, len(n.rows))
 }
 
-// evaluateChunk counts errors and sums losses of a chunk.
-func (n *Network) evaluateChunk(task int) {
-	lo, hi := n.chunk(task)
+// share is the number of chunks that one worker passes through the layers at a time: as many as there
+// are for each, since every pass packs the weights again.
+func (n *Network) share() int {
+	return (chunks(len(n.rows)) + n.workers.Count() - 1) / n.workers.Count()
+}
+
+// tasks returns the number of shares of the block.
+func (n *Network) tasks() int { return (chunks(len(n.rows)) + n.share() - 1) / n.share() }
+
+// rowsOfTask returns the rows of a share.
+func (n *Network) rowsOfTask(task int) (lo, hi int) {
+	return task * n.share() * chunkRows, min((task+1)*n.share()*chunkRows, len(n.rows))
+}
+
+// evaluateShare counts errors and sums losses of the chunks of a share.
+func (n *Network) evaluateShare(task int) {
+	lo, hi := n.rowsOfTask(task)
 	n.forward(lo, hi)
+	for chunk := lo / chunkRows; chunk*chunkRows < hi; chunk++ {
+		n.evaluateChunk(chunk)
+	}
+}
+
+// evaluateChunk counts errors and sums losses of a chunk with outputs.
+func (n *Network) evaluateChunk(chunk int) {
+	lo, hi := n.chunk(chunk)
 	last := &n.layers[len(n.layers)-1]
 	wrong, loss := 0, 0.0
 	for i := lo; i < hi; i++ {
@@ -267,12 +292,12 @@ func (n *Network) evaluateChunk(task int) {
 		}
 		loss += math.Log(total) + float64(outputs[best]) - float64(outputs[class])
 	}
-	n.wrong[task], n.loss[task] = wrong, loss
+	n.wrong[chunk], n.loss[chunk] = wrong, loss
 }
 
-// propagateChunk computes the clipped δ of all layers for a chunk.
-func (n *Network) propagateChunk(task int) {
-	lo, hi := n.chunk(task)
+// propagateShare computes the clipped δ of all layers for a share.
+func (n *Network) propagateShare(task int) {
+	lo, hi := n.rowsOfTask(task)
 	n.forward(lo, hi)
 	n.backward(lo, hi)
 	if !math.IsInf(n.clippingNorm, 1) {

@@ -37,6 +37,9 @@ func New(workers int) *Pool {
 // Close ends the goroutines. The pool must not be used afterwards.
 func (p *Pool) Close() { close(p.wake) }
 
+// Count is the number of workers.
+func (p *Pool) Count() int { return p.workers }
+
 // Do calls body with every number in [0, tasks), in any order and at the same time,
 // and returns when all calls have.
 func (p *Pool) Do(tasks int, body func(int)) {
