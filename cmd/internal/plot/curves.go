@@ -20,8 +20,8 @@ type Curves struct {
 	Subtitle []string
 	// X and Y label the axes.
 	X, Y string
-	// LogY asks for a logarithmic axis, which has no place for values that are not positive.
-	LogY bool
+	// LogX and LogY ask for logarithmic axes, which have no place for values that are not positive.
+	LogX, LogY bool
 	// Rising says that the quantity rises from 0, as a hypervolume over the course of a study: the view
 	// leaves out the steep beginning, which is the first tenth of the places, and never goes below 0.
 	Rising bool
@@ -47,17 +47,9 @@ type Series struct {
 type Look struct {
 	// Colour is the number of a colour, from 1, which several lines can share; 0 for the colour of the line's place.
 	Colour int
-	// Baseline asks for a thin dotted line, of whose band only the edges are drawn, so that what is compared with it
-	// stands out, also in grey.
+	// Baseline asks for a thin line of dots or short dashes with hollow circles, of whose band only the edges are drawn and whose other
+	// points are grey, so that what is compared with it stands out, also in grey.
 	Baseline bool
-}
-
-// colour returns the colour of a line at a place of the legend, from 0.
-func (l Look) colour(place int) color.NRGBA {
-	if l.Colour > 0 {
-		place = l.Colour - 1
-	}
-	return palette[place%len(palette)]
 }
 
 // line returns the style of a line at a place of the legend, from 0.
@@ -65,11 +57,31 @@ func (l Look) line(place int) draw.LineStyle {
 	if l.Colour > 0 {
 		place = l.Colour - 1
 	}
-	style := lineStyle(place)
+	style := draw.LineStyle{Color: palette[place%len(palette)], Width: frontWidth, Dashes: dashes[place%len(dashes)]}
 	if l.Baseline {
-		style.Width, style.Dashes = baselineWidth, dots
+		style.Width, style.Dashes = baselineWidth, dots[place%len(dots)]
 	}
 	return style
+}
+
+// colour returns the colour of a line at a place of the legend, in a strength from 0 to 1.
+func (l Look) colour(place int, strength float64) color.NRGBA {
+	tint := l.line(place).Color.(color.NRGBA) // as all of the palette
+	tint.A = uint8(strength * 255)
+	return tint
+}
+
+// drawMarks draws circles at places on a line.
+func (l Look) drawMarks(c *draw.Canvas, place int, at []vg.Point) {
+	const radius, edge = 0.7 * frontSize, 0.6
+	c.SetColor(color.White)
+	c.Fill(circles(at, radius+edge))
+	c.SetColor(l.line(place).Color)
+	c.Fill(circles(at, radius))
+	if l.Baseline {
+		c.SetColor(color.White)
+		c.Fill(circles(at, radius-edge))
+	}
 }
 
 // Level is a value of Y that does not depend on X, such as the error of the majority class.
@@ -93,15 +105,10 @@ var palette = []color.NRGBA{
 // dashes are the patterns of the colours: in grey, most colours of the palette are alike.
 var dashes = [][]vg.Length{nil, {10, 2}, {5, 1.5}, {10, 2, 2, 2}, {3, 1}, {14, 2, 3, 2, 3, 2}, {6, 1, 1, 1}}
 
-// Baselines are thinner than other lines, and dotted.
+// Baselines are thinner than other lines, with shorter patterns.
 const baselineWidth = 0.9
 
-var dots = []vg.Length{1.2, 1.8}
-
-// lineStyle is the style of the line of a number, from 0.
-func lineStyle(i int) draw.LineStyle {
-	return draw.LineStyle{Color: palette[i%len(palette)], Width: frontWidth, Dashes: dashes[i%len(dashes)]}
-}
+var dots = [][]vg.Length{{1.2, 1.8}, {3.6, 1.8}, {4.8, 1.5, 1.2, 1.5}}
 
 // levelStyle is the style of the level of a number, from 0.
 func levelStyle(i int) draw.LineStyle {
@@ -127,15 +134,14 @@ func (c *Curves) head() *head {
 }
 
 // drawPanel implements Panel.
-func (c *Curves) drawPanel(canvas draw.Canvas, size font.Length) {
+func (c *Curves) drawPanel(canvas draw.Canvas, h *head, size font.Length) {
 	x, y := c.axes()
-	h := c.besides.of(c.head())
 	p := newPlot(x, y, h.room(canvas, size))
 	shownX, shownY := c.view()
 	setRange(&p.X, x, shownX)
 	setRange(&p.Y, y, shownY)
 	p.Add(c)
-	h.write(&canvas, p.DataCanvas(canvas).Min.X, size)
+	h.write(&canvas, p.DataCanvas(canvas).Min.X, canvas.Size().X-usualLeft, size)
 	p.Draw(canvas)
 }
 
@@ -143,7 +149,7 @@ func (c *Curves) drawPanel(canvas draw.Canvas, size font.Length) {
 func (c *Curves) place() *besides { return &c.besides }
 
 func (c *Curves) axes() (x, y Axis) {
-	return Axis{Label: c.X}, Axis{Label: c.Y, Log: c.LogY}
+	return Axis{Label: c.X, Log: c.LogX}, Axis{Label: c.Y, Log: c.LogY}
 }
 
 // view returns what to show of the axes: all curves, and of the bands as much as leaves the curves a third of
@@ -237,8 +243,7 @@ func (c *Curves) Plot(canvas draw.Canvas, p *plot.Plot) {
 		curve.pieces(axisX, axisY, func(from, to int) {
 			line := curve.corners(from, to, trX, func(i int) vg.Length { return trY(curve.Y[i]) })
 			if len(line) == 1 && canvas.Contains(line[0]) {
-				canvas.SetColor(curve.colour(k))
-				canvas.Fill(circles(line, 0.7*frontSize))
+				curve.drawMarks(&canvas, k, line)
 			}
 			canvas.StrokeLines(curve.line(k), canvas.ClipLinesXY(line)...)
 		})
@@ -259,11 +264,9 @@ func drawLevel(c *draw.Canvas, p *plot.Plot, axis Axis, i int, level Level) {
 // drawBand draws the edges of what is between two lines, and fills it, faintly, so that curves within other bands are
 // seen.
 func drawBand(c *draw.Canvas, look Look, place int, lower, upper []vg.Point) {
-	tint := look.colour(place)
-	tint.A = 0x60
-	edge := draw.LineStyle{Color: tint, Width: 0.5}
+	edge := draw.LineStyle{Color: look.colour(place, 0.4), Width: 0.5}
 	if look.Baseline {
-		edge.Color, edge.Dashes = look.colour(place), dots
+		edge.Color, edge.Dashes = look.colour(place, 1), look.line(place).Dashes
 	}
 	for _, line := range [][]vg.Point{lower, upper} {
 		c.StrokeLines(edge, c.ClipLinesXY(line)...)
@@ -271,10 +274,9 @@ func drawBand(c *draw.Canvas, look Look, place int, lower, upper []vg.Point) {
 	if look.Baseline {
 		return
 	}
-	tint.A = 0x1c
 	band := slices.Clone(lower)
 	slices.Reverse(band)
-	c.FillPolygon(tint, c.ClipPolygonXY(append(band, upper...)))
+	c.FillPolygon(look.colour(place, 0.11), c.ClipPolygonXY(append(band, upper...)))
 }
 
 // corners returns the corners of a piece of a curve.

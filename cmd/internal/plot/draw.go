@@ -73,6 +73,11 @@ func (f *Figure) scene() *scene {
 		}
 	}
 	s.y = view(frontYs, ys, s.reference.y)
+	for _, p := range s.front {
+		if p.label != "" && s.y.contains(p.y) {
+			s.y.worst = max(s.y.worst, p.y+labelRoom*(s.y.worst-s.y.best))
+		}
+	}
 	for _, p := range f.Points {
 		if !s.x.contains(f.X.cost(p.X)) || !s.y.contains(f.Y.cost(p.Y)) {
 			s.hidden++
@@ -82,14 +87,13 @@ func (f *Figure) scene() *scene {
 }
 
 // drawPanel implements Panel.
-func (f *Figure) drawPanel(c draw.Canvas, size font.Length) {
+func (f *Figure) drawPanel(c draw.Canvas, h *head, size font.Length) {
 	s := f.scene()
-	h := f.head()
 	p := newPlot(f.X, f.Y, h.room(c, size))
 	setRange(&p.X, f.X, s.x)
 	setRange(&p.Y, f.Y, s.y)
 	p.Add(s)
-	h.write(&c, p.DataCanvas(c).Min.X, size)
+	h.write(&c, p.DataCanvas(c).Min.X, c.Size().X-usualLeft, size)
 	p.Draw(c)
 }
 
@@ -121,7 +125,7 @@ func (f *Figure) head() *head {
 		}})
 	}
 	if s := f.scene(); s.hidden > 0 {
-		h.legend = append(h.legend, entry{label: fmt.Sprintf("%d of %d points beyond the axes", s.hidden, len(f.Points))})
+		h.subtitle = append(slices.Clip(f.Subtitle), fmt.Sprintf("%d of %d points are beyond the axes", s.hidden, len(f.Points)))
 	}
 	return h
 }
@@ -231,11 +235,17 @@ func (s *scene) drawBox(c *draw.Canvas, at func(position) vg.Point) {
 	if !inX || !inY {
 		label += ", outside"
 	}
-	place = place.Add(vg.Point{X: dx, Y: dy})
-	// Points below would make it hard to read.
+	writeOver(c, sty, place.Add(vg.Point{X: dx, Y: dy}), label)
+}
+
+// labelRoom is the part of the height of a plot that the label of a point takes.
+const labelRoom = 0.12
+
+// writeOver writes a text over points, which would make it hard to read.
+func writeOver(c *draw.Canvas, sty draw.TextStyle, at vg.Point, label string) {
 	c.SetColor(color.NRGBA{R: 0xff, G: 0xff, B: 0xff, A: 0xd0})
-	c.Fill(sty.Rectangle(label).Add(place).Path())
-	c.FillText(sty, place, label)
+	c.Fill(sty.Rectangle(label).Add(at).Path())
+	c.FillText(sty, at, label)
 }
 
 // drawFront draws the staircase, its points and their intervals.
@@ -263,7 +273,14 @@ func (s *scene) drawFront(c *draw.Canvas, at func(position) vg.Point) {
 	s.fillFront(c, places, groups)
 	for _, p := range s.front {
 		if place := at(p.position); p.label != "" && c.Contains(place) {
-			c.FillText(style(noteSize, ink, text.XLeft, text.YBottom), place.Add(vg.Point{X: 5, Y: 4}), p.label)
+			sty, to := style(noteSize, ink, text.XLeft, text.YBottom), vg.Point{X: 5, Y: 4}
+			if s.X.Maximise {
+				sty.XAlign, to.X = text.XRight, -to.X
+			}
+			if s.Y.Maximise {
+				sty.YAlign, to.Y = text.YTop, -to.Y
+			}
+			writeOver(c, sty, place.Add(to), p.label) // on the side that the front beats
 		}
 	}
 }

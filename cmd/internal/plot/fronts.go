@@ -2,7 +2,6 @@ package plot
 
 import (
 	"cmp"
-	"image/color"
 	"io"
 	"math"
 	"slices"
@@ -35,6 +34,8 @@ type FrontSeries struct {
 	Name string
 	// Front holds points in any order; the staircase goes through those that no other one beats.
 	Front []Point
+	// Unmarked says that the steps are not single configurations, as of a median, or too many: they have no circles.
+	Unmarked bool
 	// Best and Worst are fronts of which the staircases bound a band, or nil for no band.
 	Best, Worst []Point
 	// Points are points to show besides, such as those among which the front was chosen.
@@ -61,15 +62,14 @@ func (f *Fronts) head() *head {
 }
 
 // drawPanel implements Panel.
-func (f *Fronts) drawPanel(canvas draw.Canvas, size font.Length) {
+func (f *Fronts) drawPanel(canvas draw.Canvas, h *head, size font.Length) {
 	s := overlay{picture: f}
 	s.x, s.y = f.view()
-	h := f.besides.of(f.head())
 	p := newPlot(f.X, f.Y, h.room(canvas, size))
 	setRange(&p.X, f.X, s.x)
 	setRange(&p.Y, f.Y, s.y)
 	p.Add(s)
-	h.write(&canvas, p.DataCanvas(canvas).Min.X, size)
+	h.write(&canvas, p.DataCanvas(canvas).Min.X, canvas.Size().X-usualLeft, size)
 	p.Draw(canvas)
 }
 
@@ -184,15 +184,16 @@ func (s overlay) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 	}
 	for i, front := range f.Fronts {
-		tint := front.colour(i)
-		tint.A = 0x70
 		var places []vg.Point
 		for _, q := range f.positions(front.Points) {
 			if place := at(q); c.Contains(place) {
 				places = append(places, place)
 			}
 		}
-		c.SetColor(tint)
+		c.SetColor(front.colour(i, 0.6))
+		if front.Baseline {
+			c.SetColor(minors)
+		}
 		c.Fill(circles(places, 0.7*finalSize))
 	}
 	for i, level := range f.Levels {
@@ -200,15 +201,15 @@ func (s overlay) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 	for i, front := range f.Fronts {
 		c.StrokeLines(front.line(i), c.ClipLinesXY(line(front.Front))...)
+		if front.Unmarked {
+			continue
+		}
 		var places []vg.Point
 		for _, q := range f.steps(front.Front) {
 			if place := at(q); c.Contains(place) {
 				places = append(places, place)
 			}
 		}
-		c.SetColor(color.White)
-		c.Fill(circles(places, 0.7*frontSize+0.6))
-		c.SetColor(front.colour(i))
-		c.Fill(circles(places, 0.7*frontSize))
+		front.drawMarks(&c, i, places)
 	}
 }

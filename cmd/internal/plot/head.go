@@ -17,13 +17,15 @@ type head struct {
 	title    string
 	subtitle []string
 	legend   []entry
+	// lead is space below, so that the plots of a row stand side by side.
+	lead vg.Length
 }
 
 // entry is an entry of a legend.
 type entry struct {
 	label  string
-	width  vg.Length                             // of the symbol
-	symbol func(c *draw.Canvas, center vg.Point) // nil for none
+	width  vg.Length // of the symbol
+	symbol func(c *draw.Canvas, center vg.Point)
 }
 
 // Distances within and below a head.
@@ -39,8 +41,13 @@ const (
 // room returns the size of the plot below a head, about.
 func (h *head) room(c draw.Canvas, size font.Length) vg.Point {
 	width := c.Size().X - usualLeft
+	return vg.Point{X: width, Y: c.Size().Y - h.height(width, size) - usualFoot}
+}
+
+// height returns the height in a width, with the space below.
+func (h *head) height(width vg.Length, size font.Length) vg.Length {
 	_, height := h.layout(width, size)
-	return vg.Point{X: width, Y: c.Size().Y - height - usualFoot}
+	return height
 }
 
 // part is a piece of a head at its place, which is relative to the upper left corner.
@@ -67,16 +74,13 @@ func (h *head) layout(width vg.Length, size font.Length) (parts []part, height v
 	}
 	height += 2 * lineGap
 	if len(h.legend) == 0 {
-		return parts, height
+		return parts, height + h.lead
 	}
 	note := style(noteSize, ink, text.XLeft, text.YCenter)
 	lineHeight := note.FontExtents().Height + lineGap
 	x := vg.Length(0)
 	for _, e := range h.legend {
 		label := e.width + symbolGap
-		if e.symbol == nil {
-			label = 0
-		}
 		lines := wrap(note, e.label, (width-label)/fontSlack)
 		wide := vg.Length(0)
 		for _, line := range lines {
@@ -86,9 +90,7 @@ func (h *head) layout(width vg.Length, size font.Length) (parts []part, height v
 			x = 0
 			height += lineHeight
 		}
-		if e.symbol != nil {
-			parts = append(parts, part{vg.Point{X: x + e.width/2, Y: -height}, e.symbol})
-		}
+		parts = append(parts, part{vg.Point{X: x + e.width/2, Y: -height}, e.symbol})
 		for i, line := range lines {
 			if i > 0 {
 				height += lineHeight
@@ -97,12 +99,12 @@ func (h *head) layout(width vg.Length, size font.Length) (parts []part, height v
 		}
 		x += label + wide + entryGap
 	}
-	return parts, height + 2*legendLead
+	return parts, height + 2*legendLead + h.lead
 }
 
-// write draws a head from where the axis starts, and takes its height off the canvas.
-func (h *head) write(c *draw.Canvas, left vg.Length, size font.Length) {
-	parts, height := h.layout(c.Max.X-left, size)
+// write draws a head of a width from where the axis starts, and takes its height off the canvas.
+func (h *head) write(c *draw.Canvas, left, width vg.Length, size font.Length) {
+	parts, height := h.layout(width, size)
 	for _, p := range parts {
 		p.draw(c, vg.Point{X: left, Y: c.Max.Y}.Add(p.at))
 	}
@@ -111,8 +113,7 @@ func (h *head) write(c *draw.Canvas, left vg.Length, size font.Length) {
 
 // extra returns how much higher a picture must be for a head that is higher than usual.
 func (h *head) extra(pictureWidth vg.Length, size font.Length) vg.Length {
-	_, height := h.layout(pictureWidth-2*margin-usualLeft, size)
-	return max(0, height-usualHead)
+	return max(0, h.height(pictureWidth-2*margin-usualLeft, size)-usualHead)
 }
 
 // wrap breaks a text between words into lines of at most a width.

@@ -9,7 +9,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -53,12 +52,17 @@ const (
 	Star                // a red star, such as a maximum
 )
 
-// shades are colours in equal steps of luminance.
+// shades are the blue of fronts from black to white, in about equal steps of lightness: they ascend in grey as well.
 var shades = func() []color.Color {
-	colours := moreland.Kindlmann()
-	colours.SetMin(0)
-	colours.SetMax(1)
-	return colours.Palette(256).Colors()
+	stops := []color.NRGBA{{R: 0x05, G: 0x10, B: 0x30}, frontBlue, {R: 0x6b, G: 0xae, B: 0xd6}, {R: 0xf7, G: 0xfb, B: 0xff}}
+	all := make([]color.Color, 256)
+	for i := range all {
+		whole, part := math.Modf(float64(i) / 255 * float64(len(stops)-1))
+		from, to := stops[int(whole)], stops[min(int(whole)+1, len(stops)-1)]
+		mix := func(a, b uint8) uint8 { return uint8(math.Round(float64(a) + part*(float64(b)-float64(a)))) }
+		all[i] = color.NRGBA{R: mix(from.R, to.R), G: mix(from.G, to.G), B: mix(from.B, to.B), A: 0xff}
+	}
+	return all
 }()
 
 // Save writes the picture to a file as [Figure.Save] does.
@@ -79,17 +83,17 @@ func (m *HeatMap) head() *head {
 }
 
 // drawPanel implements Panel.
-func (m *HeatMap) drawPanel(c draw.Canvas, size font.Length) {
+func (m *HeatMap) drawPanel(c draw.Canvas, h *head, size font.Length) {
 	const (
 		gap   vg.Length = 10 // left of the bar
 		thick vg.Length = 12 // of the bar
 	)
 	s := grid{HeatMap: m, x: cells(m.X, m.Xs), y: cells(m.Y, m.Ys), value: m.values()}
-	p := newPlot(m.X, m.Y, m.head().room(c, size))
+	p := newPlot(m.X, m.Y, h.room(c, size))
 	setRange(&p.X, m.X, s.x.span())
 	setRange(&p.Y, m.Y, s.y.span())
 	p.Add(s)
-	m.head().write(&c, p.DataCanvas(c).Min.X, size)
+	h.write(&c, p.DataCanvas(c).Min.X, c.Size().X-usualLeft, size)
 
 	bar := c
 	c.Max.X -= gap + thick + s.labelsWidth()

@@ -13,8 +13,8 @@ import (
 type Panel interface {
 	// head returns what stands above the plot.
 	head() *head
-	// drawPanel draws the head, whose title has a size, and the plot below it on a canvas without margins.
-	drawPanel(c draw.Canvas, size font.Length)
+	// drawPanel draws a head, whose title has a size, and the plot below it on a canvas without margins.
+	drawPanel(c draw.Canvas, h *head, size font.Length)
 }
 
 // sharing is a panel that can have axes and a legend in common with those beside it.
@@ -31,15 +31,8 @@ type besides struct {
 	noLegend bool     // it stands above all
 }
 
-// of returns the head of a panel.
-func (b besides) of(h *head) *head {
-	if b.noLegend {
-		h.legend = nil
-	}
-	return h
-}
-
-// Panels is a picture of several, each with a title above it, in rows from the upper left.
+// Panels is a picture of several, each with a title above it, in rows from the upper left. If all panels that are
+// [Curves] or [Fronts] have the same legend, it stands once above them.
 type Panels struct {
 	// Title says in a few words what is shown.
 	Title string
@@ -47,8 +40,7 @@ type Panels struct {
 	Subtitle []string
 	// Columns is the number of panels in a row, at least 1.
 	Columns int
-	// SameAxes gives all panels that are [Curves] or [Fronts] one range of each axis, and one legend if they have
-	// the same. Their axes must be of one kind.
+	// SameAxes gives all panels that are [Curves] or [Fronts] one range of each axis. Their axes must be of one kind.
 	SameAxes bool
 	// Panels are the parts.
 	Panels []Panel
@@ -56,7 +48,7 @@ type Panels struct {
 
 // Size of a panel beside others.
 const (
-	panelWidth              = 3.7 * vg.Inch
+	panelWidth              = 3.7 * vg.Inch // beside one other
 	panelHeight             = 2.9 * vg.Inch
 	panelTitle  font.Length = 10
 )
@@ -80,9 +72,6 @@ func (p *Panels) head() *head {
 
 // share gives the panels what they have in common.
 func (p *Panels) share() {
-	if !p.SameAxes {
-		return
-	}
 	var all []sharing
 	for _, panel := range p.Panels {
 		if s, ok := panel.(sharing); ok {
@@ -96,52 +85,73 @@ func (p *Panels) share() {
 		isSame = isSame && slices.EqualFunc(s.head().legend, all[0].head().legend, func(a, b entry) bool { return a.label == b.label })
 	}
 	for _, s := range all {
-		s.place().shown, s.place().noLegend = &[2]span{x, y}, isSame
+		s.place().noLegend = isSame
+		if p.SameAxes {
+			s.place().shown = &[2]span{x, y}
+		}
 	}
 }
 
-// rows returns the heights of the rows.
-func (p *Panels) rows() []vg.Length {
-	heights := make([]vg.Length, (len(p.Panels)+p.columns()-1)/p.columns())
-	for i, panel := range p.Panels {
-		row := &heights[i/p.columns()]
-		h := panel.head()
-		if s, ok := panel.(sharing); ok {
-			h = s.place().of(h)
+// rows returns the heads of the panels, which are equally high in a row, and the heights of the rows.
+func (p *Panels) rows() (heads []*head, heights []vg.Length) {
+	for panels := range slices.Chunk(p.Panels, p.columns()) {
+		row := make([]*head, len(panels))
+		highest := vg.Length(0)
+		for i, panel := range panels {
+			row[i] = panel.head()
+			if s, ok := panel.(sharing); ok && s.place().noLegend {
+				row[i].legend = nil
+			}
+			highest = max(highest, p.heightOf(row[i]))
 		}
-		*row = max(*row, panelHeight+h.extra(panelWidth, panelTitle))
+		for _, h := range row {
+			h.lead = highest - p.heightOf(h)
+		}
+		heads = append(heads, row...)
+		heights = append(heights, panelHeight+row[0].extra(p.panelWidth(), panelTitle))
 	}
-	return heights
+	return heads, heights
+}
+
+// heightOf returns the height of the head of a panel.
+func (p *Panels) heightOf(h *head) vg.Length {
+	return h.height(p.panelWidth()-2*margin-usualLeft, panelTitle)
 }
 
 func (p *Panels) columns() int { return max(1, p.Columns) }
 
+// panelWidth is such that no picture is wider than two panels.
+func (p *Panels) panelWidth() vg.Length { return panelWidth * 2 / vg.Length(max(2, p.columns())) }
+
 // size implements drawing.
 func (p *Panels) size() (width, height vg.Length) {
 	p.share()
-	width = max(1, vg.Length(min(p.columns(), len(p.Panels)))) * panelWidth
-	_, height = p.head().layout(width-2*margin, titleSize)
-	for _, row := range p.rows() {
+	width = max(1, vg.Length(min(p.columns(), len(p.Panels)))) * p.panelWidth()
+	height = p.head().height(width-2*margin, titleSize) + margin
+	_, rows := p.rows()
+	for _, row := range rows {
 		height += row
 	}
-	return width, height + margin
+	return width, height
 }
 
 // draw implements drawing.
 func (p *Panels) draw(c draw.Canvas) {
 	top := draw.Crop(c, margin, -margin, 0, -margin)
-	p.head().write(&top, top.Min.X, titleSize)
+	p.head().write(&top, top.Min.X, top.Size().X, titleSize)
 	y := top.Max.Y
-	for row, height := range p.rows() {
+	heads, rows := p.rows()
+	width := p.panelWidth()
+	for row, height := range rows {
 		for column := range p.columns() {
 			i := row*p.columns() + column
 			if i == len(p.Panels) {
 				break
 			}
 			panel := c
-			panel.Min = vg.Point{X: c.Min.X + vg.Length(column)*panelWidth, Y: y - height}
-			panel.Max = panel.Min.Add(vg.Point{X: panelWidth, Y: height})
-			p.Panels[i].drawPanel(draw.Crop(panel, margin, -margin, margin, -margin), panelTitle)
+			panel.Min = vg.Point{X: c.Min.X + vg.Length(column)*width, Y: y - height}
+			panel.Max = panel.Min.Add(vg.Point{X: width, Y: height})
+			p.Panels[i].drawPanel(draw.Crop(panel, margin, -margin, margin, -margin), heads[i], panelTitle)
 		}
 		y -= height
 	}
@@ -157,5 +167,5 @@ func (a alone) size() (width, height vg.Length) {
 
 // draw implements drawing.
 func (a alone) draw(c draw.Canvas) {
-	a.drawPanel(draw.Crop(c, margin, -margin, margin, -margin), titleSize)
+	a.drawPanel(draw.Crop(c, margin, -margin, margin, -margin), a.head(), titleSize)
 }

@@ -30,14 +30,33 @@ type picture interface {
 
 // pictures are examples of everything that is drawn.
 func pictures() map[string]picture {
+	three := &Panels{Title: "DPareto, figure 7: " + longText(4), Columns: 3, SameAxes: true}
+	for range 3 {
+		three.Panels = append(three.Panels, exampleFronts())
+	}
 	return map[string]picture{
-		"figure": example(), "fronts": exampleFronts(), "heatmap": exampleMap(false), "log heatmap": exampleMap(true),
+		"figure": example(), "labelled figure": labelled(false), "labelled figure of a maximum": labelled(true), "three panels": three, "fronts": exampleFronts(), "heatmap": exampleMap(false), "log heatmap": exampleMap(true),
 		"curves": exampleCurves(false), "log curves": exampleCurves(true),
 		"panels": &Panels{
 			Title: "DPareto, figure 1: " + longText(12), Subtitle: []string{"ε of one run, δ = 1e-5, " + longText(20)}, Columns: 2,
 			Panels: []Panel{exampleMap(false), exampleFronts(), exampleCurves(true), example(), exampleMap(true)},
 		},
 	}
+}
+
+// labelled is a figure in which the first point of the front has a label, on the axis of X and at the worst Y.
+func labelled(maximise bool) *Figure {
+	f := example()
+	f.X.Maximise, f.Y.Maximise = maximise, maximise
+	if maximise {
+		f.X.Reference, f.Y.Reference = 0.01, 0
+		slices.Reverse(f.Front)
+		for i := range f.Front {
+			f.Front[i].Y = 1 - f.Front[i].Y
+		}
+	}
+	f.Front[0].X, f.Front[0].Label = map[bool]float64{false: 0, true: 1e6}[maximise], "no run: majority"
+	return f
 }
 
 func longText(words int) string { return strings.TrimSpace(strings.Repeat("several words ", words/2)) }
@@ -359,7 +378,7 @@ func TestStrangePictures(t *testing.T) {
 	}
 }
 
-// Panels with the same axes show one range and, where they are alike, one legend.
+// Panels show one range of axes if told so and, where they are alike, one legend.
 func TestSameAxes(t *testing.T) {
 	draw := func(same bool, names ...string) (texts []string) {
 		p := &Panels{Columns: 2, SameAxes: same}
@@ -389,12 +408,53 @@ func TestSameAxes(t *testing.T) {
 		names         []string
 		legends, tick int // of the name, and of "100" on the axis of y
 	}{
-		{false, []string{"a", "a"}, 2, 1}, {true, []string{"a", "a"}, 1, 2}, {true, []string{"a", "b"}, 1, 2},
+		{false, []string{"a", "a"}, 1, 1}, {true, []string{"a", "a"}, 1, 2}, {true, []string{"a", "b"}, 1, 2},
 	} {
 		texts := draw(tt.same, tt.names...)
 		if legends, tick := count(texts, "a"), count(texts, "100"); legends != tt.legends || tick != tt.tick {
 			t.Errorf("same axes %t, %q: %d legends and %d ticks at 100, want %d and %d", tt.same, tt.names, legends, tick, tt.legends, tt.tick)
 		}
+	}
+}
+
+// Without a reference the view of fronts holds all of them.
+func TestFrontsView(t *testing.T) {
+	none := Axis{Reference: math.NaN()}
+	f := &Fronts{X: none, Y: none, Fronts: []FrontSeries{{Front: []Point{{X: 1, Y: 9}}}}}
+	for i := range 20 {
+		f.Fronts = append(f.Fronts, FrontSeries{Front: []Point{{X: float64(2 + i), Y: 1}}})
+	}
+	if x, y := f.view(); x.best > 1 || x.worst < 21 || y.best > 1 || y.worst < 9 {
+		t.Errorf("the view is %v and %v", x, y)
+	}
+	marks := func() int {
+		var out bytes.Buffer
+		require.NoError(t, f.Render(&out, "svg"))
+		return strings.Count(out.String(), "#FFFFFF")
+	}
+	marked := marks()
+	for i := range f.Fronts {
+		f.Fronts[i].Unmarked = true
+	}
+	if unmarked := marks(); unmarked != marked-len(f.Fronts) {
+		t.Errorf("%d white shapes with circles of %d fronts, %d without", marked, len(f.Fronts), unmarked)
+	}
+}
+
+// Plots of a row stand side by side, and three are as wide as two.
+func TestRows(t *testing.T) {
+	p := &Panels{Columns: 3, Panels: []Panel{exampleFronts(), exampleCurves(false), exampleMap(false)}}
+	heads, rows := p.rows()
+	if len(heads) != 3 || len(rows) != 1 {
+		t.Fatalf("%d heads and %d rows", len(heads), len(rows))
+	}
+	for _, h := range heads {
+		if got, want := p.heightOf(h), p.heightOf(heads[0]); math.Abs(float64(got-want)) > 1e-9 {
+			t.Errorf("a head is %g high, another %g", got, want)
+		}
+	}
+	if three, _ := p.size(); three != 2*panelWidth {
+		t.Errorf("three panels are %g wide, want %g", three, 2*panelWidth)
 	}
 }
 

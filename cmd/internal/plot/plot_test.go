@@ -405,6 +405,9 @@ func TestLevelAtTheEdge(t *testing.T) {
 	if len(s.front) != 3 || s.front[0].x != s.x.best || s.front[0].y != 0.24 || math.IsInf(s.x.best, 0) {
 		t.Errorf("front %v in the view %v", s.front, s.x)
 	}
+	if room := (s.y.worst - 0.24) / (s.y.worst - s.y.best); room < 0.1 {
+		t.Errorf("the label has %.2f of the height above its point", room)
+	}
 	if !slices.ContainsFunc(texts(t, renderSVG(t, f)), func(text string) bool { return strings.Contains(text, "no run: majority") }) {
 		t.Error("no label")
 	}

@@ -59,7 +59,7 @@ func view(front, points []float64, reference float64) span {
 	slices.Sort(all)
 	best, worst := all[0], all[int(shown*float64(len(all)-1))]
 	for _, cost := range front {
-		if cost < reference {
+		if cost <= reference {
 			worst = max(worst, cost)
 		}
 	}
