@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // samplersCommand compares the utility of samplers.
@@ -43,8 +43,8 @@ that mean. The choice of the rate is not in ε. A last table has the noise in su
 			drawn := &plot.Panels{
 				Title: "Test error of samplers at the same ε",
 				Subtitle: []string{
-					fmt.Sprintf("δ = %g, zero-out adjacency; mean of %d seeds; the rate is chosen on the validation part", samplers.Delta, seeds),
-					"Fixed-size lots stand for shuffled ones, with the noise that shuffling needs",
+					fmt.Sprintf("δ = %s, zero-out adjacency; means of %d seeds, joined by lines between %d values of ε", show.Number(samplers.Delta), seeds, len(samplers.Epsilons)),
+					"The rate is chosen on the validation part. Fixed-size lots stand for shuffled ones, with the noise that shuffling needs",
 				},
 				Columns: 2,
 			}
@@ -57,16 +57,13 @@ that mean. The choice of the rate is not in ε. A last table has the noise in su
 				}
 				table := &output.Table{Columns: []string{"sampler", "epsilon", "noise", "rate", "test_error", "margin"}, Rows: samplers.Rows(points)}
 				report.Sections = append(report.Sections, output.Section{Name: d.Settings["dataset"], Title: d.Title, Table: table})
-				panel := &plot.Fronts{
-					Title: d.Title, X: plot.Axis{Label: "ε of one run", Log: true, Reference: math.NaN()},
-					Y: plot.Axis{Label: "test error", Reference: math.NaN()},
-				}
+				panel := &plot.Curves{Title: d.Title, X: "ε of one run", Y: "test error", LogX: true}
 				for _, p := range points {
-					if n := len(panel.Fronts); n == 0 || panel.Fronts[n-1].Name != p.Sampler {
-						panel.Fronts = append(panel.Fronts, plot.FrontSeries{Name: p.Sampler})
+					if n := len(panel.Curves); n == 0 || panel.Curves[n-1].Name != p.Sampler {
+						panel.Curves = append(panel.Curves, plot.Series{Name: p.Sampler})
 					}
-					last := &panel.Fronts[len(panel.Fronts)-1]
-					last.Front = append(last.Front, plot.Point{X: p.Epsilon, Y: p.Error})
+					last := &panel.Curves[len(panel.Curves)-1]
+					last.X, last.Y = append(last.X, p.Epsilon), append(last.Y, p.Error)
 				}
 				drawn.Panels = append(drawn.Panels, panel)
 			}

@@ -90,7 +90,7 @@ func (l *landscape) addOracles(result *reproduce.Result, figure int) reproduce.F
 			Panels: []plot.Panel{
 				l.heatMap("Privacy", logEpsilon, log10(l.values(epsilonOf))),
 				l.heatMap("Utility", l.errorLabel, l.values(errorOf)),
-				&plot.Fronts{Title: "Pareto front", X: x, Y: y, Levels: l.levels, Fronts: []plot.FrontSeries{{Name: l.frontName, Front: points(l.front)}}},
+				&plot.Fronts{Title: "Pareto front", X: x, Y: y, Levels: l.levels, Fronts: []plot.FrontSeries{{Name: l.frontName, Front: points(l.front), Unmarked: true}}},
 				l.heatMap("Configurations of the front", l.errorLabel, l.values(errorOf), marks("on the front", plot.Rings, l.front)),
 			},
 		},
@@ -126,11 +126,12 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) r
 		output.Section{Name: fmt.Sprintf("figure%d_fronts", figure), Title: title + "fronts before and after", Table: fronts, Notes: []string{
 			"Hypervolumes within ε = 10 and an error of 1. Measured errors are means of a few runs: the luckiest can lie beyond the exact front.",
 		}})
+	const least = 1e-3 // of the maximum; on a linear scale nothing but the maximum shows
 	var surface [][]float64
 	for _, row := range s.surface {
 		var values []float64
 		for _, v := range row {
-			values = append(values, v.HVPoI)
+			values = append(values, max(v.HVPoI, least*s.suggestion.Acquisition))
 		}
 		surface = append(surface, values)
 	}
@@ -144,11 +145,11 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) r
 				l.heatMap("Posterior median of ε", logEpsilon, log10(predicted[0]), sampled),
 				l.heatMap("Posterior median of the error", l.errorLabel, predicted[1], sampled),
 				&plot.Fronts{Title: "Fronts", X: epsilon, Y: errors, Levels: l.levels, Fronts: []plot.FrontSeries{
-					{Name: l.frontName, Front: points(l.front)},
+					{Name: l.frontName, Front: points(l.front), Unmarked: true},
 					{Name: "initial points", Front: points(before), Points: points(s.points)},
-					{Name: "with the next point", Front: points(after), Points: points([]observation{s.next})},
+					{Name: "with the next point", Front: points(after), Unmarked: true, Points: points([]observation{s.next})},
 				}},
-				l.heatMap("HVPoI", "HVPoI", surface, marks("maximum", plot.Star, []observation{s.next})),
+				l.heatMap("HVPoI above 1/1000 of maximum", "log10 HVPoI", log10(surface), marks("maximum", plot.Star, []observation{s.next})),
 			},
 		},
 	}

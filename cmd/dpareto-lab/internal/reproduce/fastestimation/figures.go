@@ -33,7 +33,7 @@ func figures(e *Experiment, outcomes []*outcome) []reproduce.Figure {
 		p := &plot.Panels{
 			Title:    "Figure 2, training " + t.name + ": error of the line by the number of records",
 			Subtitle: []string{fmt.Sprintf("Mean over ε = 0.05, 0.10, ..., 1.00 (pure, for replacing a record); %d draws.", e.Draws)},
-			Columns:  2,
+			Columns:  2, SameAxes: true,
 		}
 		for _, o := range outcomes {
 			if o.trained[i].bySize != nil {

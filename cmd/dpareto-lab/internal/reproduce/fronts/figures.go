@@ -11,23 +11,19 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
-// The axes of a picture of fronts. The paper's pictures end at the anti-ideal ε.
-var (
-	epsilonAxis = plot.Axis{Label: "ε of one run", Log: true, Reference: anti[0]}
-	errorAxis   = plot.Axis{Label: "classification error", Reference: math.NaN()}
-)
-
-// Captions of pictures: their fronts.
+// Captions of pictures: what is drawn.
 const (
-	ofSeedOne = "Fronts of the study of seed 1; errors are means over the runs of a configuration, unless stated"
-	ofMedians = "Median over the seeds at each ε, with a band of all; errors are means over the runs of a configuration"
+	ofCourses = "Hypervolumes are means; bands have all studies of DPareto, and thin edges 95 % of the draws of random samples. Fronts are of seed 1"
+	ofSeedOne = "Fronts of the study of seed 1, by the mean, least and largest error over the runs of a configuration"
+	ofMedians = "Median of the studies at each ε, with a band of all; errors are means over the runs of a configuration"
 )
 
 // subtitle says what every ε of the pictures is.
-const subtitle = "δ = 1e-5, replace-one adjacency, RDP accountant with the classic conversion: upper bounds for one run"
+const subtitle = "δ = 1e-5, replace-one adjacency, RDP accountant (classic conversion); ε is a bound for one run"
 
 // front returns the non-dominated points of one of the errors, within the anti-ideal point.
 func front(outcomes []outcome, of func(outcome) float64) []plot.Point {
@@ -43,9 +39,17 @@ func points(values [][]float64) []plot.Point {
 	return all
 }
 
-// overlay is a picture of several fronts on a dataset, with the error of what costs ε = 0.
+// overlay is a picture of several fronts on a dataset, with the error of what costs ε = 0. As in the paper it ends at the
+// anti-ideal ε; and a little above that error, where training is worse than none.
 func (e *Experiment) overlay(title, data string, fronts ...plot.FrontSeries) *plot.Fronts {
-	return &plot.Fronts{Title: title, X: epsilonAxis, Y: errorAxis, Fronts: fronts, Levels: e.levels[data]}
+	f := &plot.Fronts{
+		Title: title, Fronts: fronts, Levels: e.levels[data],
+		X: plot.Axis{Label: "ε of one run", Log: true, Reference: anti[0]}, Y: plot.Axis{Label: "classification error", Reference: math.NaN()},
+	}
+	if len(f.Levels) > 0 {
+		f.Y.Reference = f.Levels[0].Y
+	}
+	return f
 }
 
 // panels puts pictures beside each other, as many in a row as given.
@@ -78,14 +82,15 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 		}
 	}
 	for _, s := range []setting{adultSGD, mnistMLP2} {
+		look := plot.Look{Colour: e.colour(s)}
 		sampled, both := found.of(e.random(s)[0])
 		modelled, ok := found.of(e.modelled(s, methodDPareto)[0])
 		if !ok || !both {
 			continue
 		}
 		all = append(all, e.overlay(e.datasetTitle(s)+", "+s.name, s.dataset,
-			plot.FrontSeries{Name: fmt.Sprintf("DPareto, %d runs", len(modelled[0])), Front: front(modelled[0], mean), Points: points(costs(modelled[0], mean))},
-			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(sampled[0])), Front: front(sampled[0], mean), Points: points(costs(sampled[0], mean)), Look: plot.Look{Baseline: true}}))
+			plot.FrontSeries{Name: fmt.Sprintf("DPareto, %d runs", len(modelled[0])), Front: front(modelled[0], mean), Points: points(costs(modelled[0], mean)), Look: look},
+			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(sampled[0])), Front: front(sampled[0], mean), Points: points(costs(sampled[0], mean)), Look: plot.Look{Colour: look.Colour, Baseline: true}}))
 	}
 	section := output.Section{
 		Name: "figure5", Title: "Figure 5: DPareto over random sampling", Table: t,
@@ -101,7 +106,7 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 	if len(all) == 0 {
 		return []output.Section{section}, nil
 	}
-	return []output.Section{section}, []reproduce.Figure{{Name: "figure5", Picture: panels("Figure 5: hypervolumes, and the fronts behind them", ofSeedOne, 2, all...)}}
+	return []output.Section{section}, []reproduce.Figure{{Name: "figure5", Picture: panels("Figure 5: hypervolumes, and the fronts behind them", ofCourses, 2, all...)}}
 }
 
 // datasetTitle returns the name of a setting's dataset, and which part of the protocol is run on it.
@@ -116,10 +121,19 @@ func (e *Experiment) datasetTitle(s setting) string {
 	return title
 }
 
+// colour returns the colour of a setting in all pictures, which settings of other datasets share.
+func (e *Experiment) colour(s setting) int {
+	all := adult()
+	if s.dataset == dataset.NameMNIST {
+		all = e.mnist()
+	}
+	return 1 + slices.Index(all, s)
+}
+
 // courses returns the hypervolumes of settings over runs, and adds a row for each to the table.
 func (e *Experiment) courses(found results, title string, all []setting, t *output.Table) *plot.Curves {
 	c := &plot.Curves{Title: title, X: runsName, Y: hypervolumeName, Rising: true}
-	for i, s := range all {
+	for _, s := range all {
 		studies, ok := found.of(e.modelled(s, methodDPareto)...)
 		sampled, both := found.of(e.random(s)...)
 		if !ok || !both {
@@ -130,8 +144,8 @@ func (e *Experiment) courses(found results, title string, all []setting, t *outp
 			modelled[k] = trace(outcomes)
 		}
 		random := bandOf(resampled(slices.Concat(sampled...), min(len(studies[0]), len(sampled[0]))), 0.025, 0.975)
-		c.Curves = append(c.Curves, curve(s.name+", DPareto", bandOf(modelled, 0, 1), plot.Look{Colour: i + 1}),
-			curve(s.name+", random", random, plot.Look{Colour: i + 1, Baseline: true}))
+		c.Curves = append(c.Curves, curve(s.name+", DPareto", bandOf(modelled, 0, 1), plot.Look{Colour: e.colour(s)}),
+			curve(s.name+", random", random, plot.Look{Colour: e.colour(s), Baseline: true}))
 		values := each(studies, hypervolume)
 		value, lower, upper := confidence(values)
 		var needed any
@@ -172,7 +186,7 @@ func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figur
 	picture.Subtitle = []string{"Adult, LogReg+SGD", subtitle, ofMedians}
 	median, worst, best := attainment(studies)
 	picture.Fronts = append(picture.Fronts, plot.FrontSeries{
-		Name: fmt.Sprintf("DPareto, %d runs, %d seeds", len(studies[0]), len(studies)), Front: median, Best: best, Worst: worst,
+		Name: fmt.Sprintf("DPareto, %d runs, %d seeds", len(studies[0]), len(studies)), Front: median, Unmarked: true, Best: best, Worst: worst,
 	})
 	t.Rows = append(t.Rows, []any{
 		adultSGD.name, methodDPareto.name(), int64(len(studies[0])), stat.Mean(each(studies, hypervolume), nil), meanUntouched(studies),
@@ -214,7 +228,7 @@ func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figur
 			s.name, int64(len(studies)), int64(e.scaleOf(s).replicates), volume(mean), volume(best), volume(worst),
 			spread(studies, 0, 0.1), spread(studies, 1, anti[0]),
 		})
-		all = append(all, e.overlay("Adult, "+s.name, s.dataset,
+		all = append(all, e.overlay(s.name, s.dataset,
 			plot.FrontSeries{Name: "mean", Front: front(studies[0], mean)},
 			plot.FrontSeries{Name: "best run", Front: front(studies[0], best), Look: plot.Look{Colour: 3, Baseline: true}},
 			plot.FrontSeries{Name: "worst run", Front: front(studies[0], worst), Look: plot.Look{Colour: 2, Baseline: true}}))
@@ -229,7 +243,7 @@ func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figur
 	if len(all) == 0 {
 		return []output.Section{section}, nil
 	}
-	picture := panels("Figure 7: fronts of the mean, the best and the worst of the runs of a configuration", ofSeedOne, len(all), all...)
+	picture := panels("Figure 7: fronts of the mean, the best and the worst run on Adult", ofSeedOne, len(all), all...)
 	picture.SameAxes = true
 	return []output.Section{section}, []reproduce.Figure{{Name: "figure7", Picture: picture}}
 }
@@ -283,7 +297,9 @@ func (e *Experiment) figure8(found results) ([]output.Section, []reproduce.Figur
 			}
 			t.Rows = append(t.Rows, row)
 			median, worst, best := attainment(studies)
-			p.Fronts = append(p.Fronts, plot.FrontSeries{Name: s.name, Front: median, Best: best, Worst: worst})
+			p.Fronts = append(p.Fronts, plot.FrontSeries{
+				Name: fmt.Sprintf("%s, %s", s.name, show.Count(int64(len(studies)), "seed")), Front: median, Unmarked: true, Best: best, Worst: worst, Look: plot.Look{Colour: e.colour(s)},
+			})
 		}
 		if len(p.Fronts) > 0 {
 			all = append(all, p)
