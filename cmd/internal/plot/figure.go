@@ -31,7 +31,7 @@ type Figure struct {
 	// Front holds the points of the front in any order.
 	Front []FrontPoint
 	// Groups names groups of the front's points, at most MaxGroups, each in another
-	// colour. The legend leaves out groups without points.
+	// colour and shape. The legend leaves out groups without points.
 	Groups []string
 }
 

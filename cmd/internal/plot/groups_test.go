@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot/vg"
+
 	"github.com/dpareto/dpareto/internal/require"
 )
 
@@ -35,6 +37,13 @@ func TestGroups(t *testing.T) {
 		if strings.Contains(svg, absent) {
 			t.Errorf("%q in\n%s", absent, svg)
 		}
+	}
+	shapes := make(map[string]bool)
+	for g := range MaxGroups {
+		shapes[fmt.Sprint(shape(g, vg.Point{}, 1))] = true
+	}
+	if len(shapes) != MaxGroups {
+		t.Errorf("%d shapes for %d groups", len(shapes), MaxGroups)
 	}
 	f.Groups = nil
 	if svg := render(); strings.Contains(svg, color(2)) || !strings.Contains(svg, "stroke:"+color(0)) {

@@ -274,18 +274,7 @@ func (s Symbol) draw(c *draw.Canvas, at vg.Point) {
 			c.Stroke(circles([]vg.Point{at}, 2.6))
 		}
 	case Star:
-		var path vg.Path
-		for i := range 10 {
-			radius := []float64{6, 2.5}[i%2]
-			sin, cos := math.Sincos(math.Pi / 5 * float64(i))
-			corner := at.Add(vg.Point{X: vg.Length(radius * sin), Y: vg.Length(radius * cos)})
-			if i == 0 {
-				path.Move(corner)
-			} else {
-				path.Line(corner)
-			}
-		}
-		path.Close()
+		path := polygon(at, 10, 0, 6, 2.5)
 		c.SetColor(palette[1])
 		c.Fill(path)
 		c.SetLineStyle(draw.LineStyle{Color: color.White, Width: 0.8})
