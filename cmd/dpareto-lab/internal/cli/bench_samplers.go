@@ -43,8 +43,8 @@ that mean. The choice of the rate is not in ε. A last table has the noise in su
 			drawn := &plot.Panels{
 				Title: "Test error of samplers at the same ε",
 				Subtitle: []string{
-					fmt.Sprintf("δ = %s, zero-out adjacency; means of %d seeds, joined by lines between %d values of ε", show.Number(samplers.Delta), seeds, len(samplers.Epsilons)),
-					"The rate is chosen on the validation part. Fixed-size lots stand for shuffled ones, with the noise that shuffling needs",
+					fmt.Sprintf("δ = %s, zero-out adjacency; means of %d seeds at %d values of ε", show.Delta(samplers.Delta), seeds, len(samplers.Epsilons)),
+					"The rate is chosen on the validation part. Fixed-size lots stand for shuffled ones",
 				},
 				Columns: 2,
 			}

@@ -107,7 +107,7 @@ from then on. Agents run them, or --workers of this command.`,
 	set := cmd.Flags()
 	enumflag.Var(set, &f.kind, "kind", "values by which the front is chosen")
 	set.StringVar(&f.picture, "plot", "", "also draw the front to this file ("+plot.Formats+")")
-	set.StringVar(&f.colorBy, "color-by", "", "with --plot: categorical parameter that gives the front's points their colours")
+	set.StringVar(&f.colorBy, "color-by", "", "with --plot: categorical parameter that gives the front's points their colours and shapes")
 	set.BoolVar(&f.all, "all", false, fmt.Sprintf("show all points in the table, and not %d that stand for them", shownPoints))
 	set.BoolVar(&f.wide, "wide", false, "show all columns in the table")
 	set.BoolVar(&f.spread, "spread", false, "with --plot: draw a band between the fronts of the best and of the worst runs")
