@@ -234,7 +234,7 @@ func (r *results) draw() reproduce.Picture {
 				y = math.NaN() // a gap
 			}
 			series.X = append(series.X, -math.Log10(1-k))
-			series.Y, series.Lower, series.Upper = append(series.Y, y), append(series.Lower, y), append(series.Upper, y)
+			series.Y = append(series.Y, y)
 		}
 		p.Curves = append(p.Curves, series)
 	}
