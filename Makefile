@@ -10,12 +10,17 @@ PACKAGES := ./...
 MODULE := github.com/dpareto/dpareto
 # Packages whose goroutines share memory are tested with the race detector, which watches all that
 # they import but UNWATCHED: numerics, which tests of their own watch where they share memory, and functions
-# of the standard library without state. The others compute: there it finds nothing and costs most.
-RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression simulation spec),$(shell go list ./server/...)) \
+# of the standard library without state. The others compute, or serve one request at a time through packages that
+# are watched by their own tests: there it finds nothing and costs four to eight times the time.
+RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting analysis expression list publish/ledger publish/private simulation \
+	spec specchange web web/choose web/statement web/trials),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
-# Tests damage pages of bbolt, whose slices then lie beyond the file. The program recovers from such a fault, but not
-# where the race detector reads the address: these tests run without it, and others without checkptr.
+# Tests of watched packages that run without the detector: long ones that make one request at a time; and those that
+# damage pages of bbolt, whose slices then lie beyond the file. The program recovers from such a fault, but not where
+# the detector reads the address.
+ALONE = Damage|^Test(SecretsOf.*|SubsetKeyIsSecret|RandomRequests|HostileRequests|ImportMutants)$$
+# checkptr finds the same fault in bbolt, where other tests damage pages.
 UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy/... $(MODULE)/surrogate math regexp regexp/syntax,-gcflags=$(p)=-race=false) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
 # What takes longest begins first, so that no processor waits for it at the end.
 SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning cmd/dpareto)
@@ -81,8 +86,8 @@ test: check lint unit test-postgres test-deploy test-python test-wheel ## Everyt
 .PHONY: unit
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
 unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
-	go test -race $(UNWATCHED) -skip Damage -timeout 60m $(RACE)
-	go test -run Damage ./server/store/... ./server/maintenance
+	go test -race $(UNWATCHED) -skip '$(ALONE)' -timeout 60m $(RACE)
+	go test -run '$(ALONE)' -timeout 60m ./server ./server/store/... ./server/maintenance
 	go test -race -run 'Concurrent|Workers' ./privacy/... ./surrogate
 	go test -timeout 60m -run Audit ./server/publish/release
 	go test -timeout 60m $(SLOWEST) $(filter-out $(RACE),$(shell go list $(PACKAGES)))
