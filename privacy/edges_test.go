@@ -65,3 +65,23 @@ func TestEdges(t *testing.T) {
 		}
 	}
 }
+
+// A δ whose digits are not all there is refused, not rounded up to one that is larger: ε would be too small. The least
+// δ has its ε by 60-digit arithmetic.
+func TestLeastDelta(t *testing.T) {
+	for name, a := range map[string]Accountant{"exact": Exact{}, "rdp": RDP{}, "gdp": GDP{}, "tightest": Tightest{}} {
+		c, err := a.Curve(Gaussian{1, 1, AddRemove})
+		require.NoError(t, err)
+		for _, delta := range []float64{1e-320, 2.2e-308} {
+			_, err := c.Epsilon(1, delta)
+			if faults := FieldErrors(err); len(faults) != 1 || faults[0].Field != "delta" {
+				t.Errorf("%s: δ = %g gives error %v", name, delta, err)
+			}
+		}
+		g, err := c.Epsilon(1, 2.3e-308)
+		require.NoError(t, err)
+		if !(g.Epsilon >= 37.9211553687033) {
+			t.Errorf("%s: ε = %v, want at least 37.9211553687034", name, g.Epsilon)
+		}
+	}
+}

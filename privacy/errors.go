@@ -69,12 +69,26 @@ func CheckSteps(steps int64) error {
 	return nil
 }
 
-// CheckDelta returns a FieldError for "delta" unless 0 < delta < 1.
+// CheckDelta returns a FieldError for "delta" if DeltaFault finds one.
 func CheckDelta(delta float64) error {
-	if delta > 0 && delta < 1 {
-		return nil
+	if fault := DeltaFault(delta); fault != "" {
+		return FieldErrorf("delta", "%s", fault)
 	}
-	return FieldErrorf("delta", "must lie strictly between 0 and 1, is %g", delta)
+	return nil
+}
+
+// DeltaFault returns what is wrong with a δ that a guarantee is asked for, or "" if it is in [2.3e-308, 1). Numbers below
+// lose digits: what is computed from them could be less than the truth.
+func DeltaFault(delta float64) string {
+	const least = 2.3e-308 // subnormal numbers are below 2.23e-308
+	switch {
+	case !(delta > 0 && delta < 1):
+		return fmt.Sprintf("must be in (0, 1), is %g", delta)
+	case delta < least:
+		return fmt.Sprintf("must be at least %g, is %g: smaller numbers lose digits", least, delta)
+	default:
+		return ""
+	}
 }
 
 // CheckAdjacency returns a FieldError for "adjacency" unless a is one of the named adjacencies.

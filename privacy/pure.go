@@ -90,8 +90,8 @@ func (c pureCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	if err := CheckSteps(steps); err != nil {
 		return Guarantee{}, err
 	}
-	if !(delta >= 0 && delta < 1) {
-		return Guarantee{}, FieldErrorf("delta", "must lie in [0, 1), is %g", delta)
+	if err := CheckDelta(delta); err != nil && delta != 0 {
+		return Guarantee{}, err
 	}
 	g := c.base
 	g.Delta, g.Steps = delta, steps
@@ -166,8 +166,8 @@ func checkApproximate(epsilon, delta float64, k int64, total float64) error {
 	if k < 1 {
 		errs = append(errs, FieldErrorf("steps", "must be at least 1, is %d", k))
 	}
-	if !(total > 0 && total < 1) {
-		errs = append(errs, FieldErrorf("total", "must lie strictly between 0 and 1, is %g", total))
+	if fault := DeltaFault(total); fault != "" {
+		errs = append(errs, FieldErrorf("total", "%s", fault))
 	}
 	return errors.Join(errs...)
 }

@@ -89,8 +89,8 @@ func (s *Search) Validate() error {
 	if s.Test != nil && s.Test.Checkpoints > 1 && !s.CoversStates {
 		errs = append(errs, privacy.FieldErrorf("checkpoints", "must be 1: the guarantee of a run covers its result, and no state before, is %d", s.Test.Checkpoints))
 	}
-	if !(s.Delta > 0 && s.Delta < 1) {
-		errs = append(errs, privacy.FieldErrorf("delta", "must be in (0, 1), is %g", s.Delta))
+	if err := privacy.CheckDelta(s.Delta); err != nil {
+		errs = append(errs, err)
 	}
 	if s.Runs < 1 || s.Runs > MaxMeanRuns {
 		errs = append(errs, privacy.FieldErrorf("runs", "must be in [1, %d], is %d", MaxMeanRuns, s.Runs))

@@ -178,8 +178,10 @@ func (c *compiler) check(spec *dparetov1.PrivacySpec, m *mechanism) {
 			c.addf("delta", "must be 0 with ACCOUNTANT_PURE, is %g", delta)
 		}
 	case delta == 0 && pureAllowed:
-	case !(delta > 0 && delta < 1):
-		c.addf("delta", "must be in (0, 1), is %g", delta)
+	default:
+		if fault := privacy.DeltaFault(delta); fault != "" {
+			c.addf("delta", "%s", fault)
+		}
 	}
 }
 

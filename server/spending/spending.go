@@ -13,6 +13,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/resource"
@@ -79,8 +80,9 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 	}
 	delta := l.spec.GetDelta()
 	if d := req.GetDelta(); d != 0 {
-		if delta = d; !(d > 0 && d < 1) {
-			return nil, invalid.Field("delta", "must be in (0, 1), or 0 for the metric's, is %g", d)
+		delta = d
+		if fault := privacy.DeltaFault(d); fault != "" {
+			return nil, invalid.Field("delta", "%s; 0 stands for the metric's", fault)
 		}
 	}
 	resp, err := l.response(ctx, delta)

@@ -128,8 +128,8 @@ func validateLedger(id string, l *dparetov1.Ledger) error {
 		fields.Addf("ledger.records", "must be at least 1, is %d", l.GetRecords())
 	}
 	fields.CheckPositive("ledger.epsilon", l.GetEpsilon())
-	if !(l.GetDelta() > 0 && l.GetDelta() < 1) {
-		fields.Addf("ledger.delta", "must be in (0, 1), is %g", l.GetDelta())
+	if fault := privacy.DeltaFault(l.GetDelta()); fault != "" {
+		fields.Addf("ledger.delta", "%s", fault)
 	}
 	switch l.GetAdjacency() {
 	case dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE:

@@ -46,8 +46,8 @@ func (c modeCompiler) compile(terms *storev1.PrivateModeRecord) {
 			c.addf(at(e.field), "must be positive and finite, is %g", e.value)
 		}
 	}
-	if d := mode.GetDelta(); !(d > 0 && d < 1) {
-		c.addf(at("delta"), "must be in (0, 1), is %g", d)
+	if fault := privacy.DeltaFault(mode.GetDelta()); fault != "" {
+		c.addf(at("delta"), "%s", fault)
 	}
 	if n := mode.GetTrainingShards(); n < 0 || n > maxShards {
 		c.addf(at("training_shards"), "must be in [1, %d], or 0 for the default, is %d", maxShards, n)

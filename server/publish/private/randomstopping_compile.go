@@ -239,8 +239,8 @@ func (c stoppingCompiler) mechanism() {
 		return // a metric with violations has no mechanism
 	}
 	id, function := c.compiled.Metrics.Mechanism("")
-	if delta := searchDelta(c.compiled); !(delta > 0 && delta < 1) {
-		c.addf("random_stopping.delta", "must be in (0, 1), or 0 for the delta of %s if that is positive, is %g", id, c.spec.GetRandomStopping().GetDelta())
+	if fault := privacy.DeltaFault(searchDelta(c.compiled)); fault != "" {
+		c.addf("random_stopping.delta", "%s; if it is not set it is the delta of %s", fault, id)
 	}
 	if !releasesCurve(c.compiled) {
 		return

@@ -79,8 +79,8 @@ func checkFrontBudget(asked *dparetov1.StudySpec, req *dparetov1.ReleaseFrontReq
 		return fields.Err()
 	}
 	fields.CheckPositive("epsilon", req.GetEpsilon())
-	if d := req.GetDelta(); !(d > 0 && d < 1) {
-		fields.Addf("delta", "must be in (0, 1), is %g", d)
+	if fault := privacy.DeltaFault(req.GetDelta()); fault != "" {
+		fields.Addf("delta", "%s", fault)
 	}
 	return fields.Err()
 }

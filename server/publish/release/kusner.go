@@ -90,8 +90,8 @@ func checkKusner(k *dparetov1.KusnerMethod, want bestRequest, epsilon float64) e
 		fields.CheckPositive("kusner.prior_standard_deviation", k.GetPriorStandardDeviation())
 		fields.CheckPositive("kusner.noise_standard_deviation", k.GetNoiseStandardDeviation())
 		fields.CheckPositive("kusner.length_scale", k.GetLengthScale())
-		if d := k.GetDelta(); !(d >= 0 && d < 1) {
-			fields.Addf("kusner.delta", "must be in (0, 1), or 0 for %g, is %g", defaultModelDelta, d)
+		if fault := privacy.DeltaFault(k.GetDelta()); fault != "" && k.GetDelta() != 0 {
+			fields.Addf("kusner.delta", "%s; 0 stands for %g", fault, defaultModelDelta)
 		}
 	case 2:
 		fields.Addf("kusner.algorithm", "must be 1 or 3: the noise of Algorithm 2 depends on two unknown constants, and Algorithm 1 releases the same configuration")
