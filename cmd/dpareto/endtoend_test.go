@@ -301,7 +301,7 @@ func TestRandomStopping(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "study.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	created := must(t, append(at, "study", "create", path)...)
-	for _, want := range []string{"a secret number, 4 on average", "for the training records", "δ = 1e-6", "provided that", "not covered"} {
+	for _, want := range []string{"a secret number of trials, 4 on average", "for the training records", "δ = 1e-6", "provided that", "not covered"} {
 		if !strings.Contains(created, want) {
 			t.Errorf("study create printed no %q:\n%s", want, created)
 		}

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -90,4 +91,21 @@ func Metric(m *dparetov1.MetricSpec) string {
 		parts = append(parts, "unit "+m.GetUnit())
 	}
 	return strings.Join(parts, ", ")
+}
+
+// RandomTrials says how many trials a study with random stopping has.
+func RandomTrials(r *dparetov1.RandomStoppingSpec) string {
+	unit := "trials"
+	if k := r.GetPortfolio(); k > 1 {
+		unit = "portfolios of " + strconv.Itoa(int(k))
+	}
+	mean := Plain(r.GetMeanTrials())
+	switch {
+	case r.GetFixed() != nil:
+		return mean + " " + unit
+	case r.GetMaxTrials() > 0:
+		return fmt.Sprintf("a secret number of at most %d %s, %s on average without that bound", r.GetMaxTrials(), unit, mean)
+	default:
+		return "a secret number of " + unit + ", " + mean + " on average"
+	}
 }

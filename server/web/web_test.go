@@ -222,7 +222,7 @@ func TestProtectedStudies(t *testing.T) {
 	webtest.Contains(t, s.Get(t, "/studies/stopping/trials", http.StatusOK), "shows only its best trial", "!sse-connect", "!<tbody>")
 	webtest.Contains(t, s.Get(t, "/studies/stopping/trials/1", http.StatusConflict), "shows only its best trial")
 	report := s.Get(t, "/studies/stopping/report", http.StatusOK)
-	webtest.Contains(t, report, "shows only its best trial", "a secret number, 10.00 on average", "For the training records, all results together: ε at most", "!Seed of the server", "&#34;random_stopping&#34;", "!&#34;seed&#34;")
+	webtest.Contains(t, report, "shows only its best trial", "a secret number of trials, 10 on average", "For the training records, all results together: ε at most", "!Seed of the server", "&#34;random_stopping&#34;", "!&#34;seed&#34;")
 }
 
 // A model of one trial has nothing to be compared with, and is drawn all the same.

@@ -23,21 +23,22 @@ import (
 var source string
 
 var templates = template.Must(template.New("report").Funcs(template.FuncMap{
-	"name":       enum.Name,
-	"domain":     show.Parameter,
-	"metric":     show.Metric,
-	"guarantee":  guaranteeText,
-	"epsilon":    words.Epsilon,
-	"number":     show.Number,
-	"count":      show.Count,
-	"warning":    words.WarningOf,
-	"value":      words.Value,
-	"up":         show.NumberUp,
-	"assumption": show.Assumption,
-	"join":       strings.Join,
-	"time":       words.Time,
-	"duration":   show.Duration,
-	"id":         func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] },
+	"name":         enum.Name,
+	"domain":       show.Parameter,
+	"metric":       show.Metric,
+	"guarantee":    guaranteeText,
+	"epsilon":      words.Epsilon,
+	"number":       show.Number,
+	"randomTrials": show.RandomTrials,
+	"count":        show.Count,
+	"warning":      words.WarningOf,
+	"value":        words.Value,
+	"up":           show.NumberUp,
+	"assumption":   show.Assumption,
+	"join":         strings.Join,
+	"time":         words.Time,
+	"duration":     show.Duration,
+	"id":           func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] },
 }).Parse(source))
 
 // view is what the templates show.

@@ -208,7 +208,7 @@ func Budget(study *dparetov1.Study) string {
 		parts = append(parts, "privacy of all that it will ever show: for training records "+Guarantee(p.GetTrain())+"; for test records "+Guarantee(p.GetTest()))
 	}
 	if r := spec.GetRandomStopping(); r != nil {
-		parts = append(parts, "a secret number of trials, "+show.Number(r.GetMeanTrials())+" in the mean")
+		parts = append(parts, show.RandomTrials(r))
 	}
 	return strings.Join(parts, ", ")
 }

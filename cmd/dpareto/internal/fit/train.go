@@ -189,11 +189,11 @@ func (j *job) card(ctx context.Context, call *remote.Call, handle *dpareto.Study
 	search := "the ledger of the study states no ε for them"
 	if composed := ledger.GetComposed(); composed != nil && ledger.GetUnknownRuns() == 0 && !show.IsSeeded(ledger.GetWarnings()) {
 		card.Search.Epsilon, card.Search.Delta = new(composed.GetEpsilon()), composed.GetDelta()
-		search = fmt.Sprintf("together they are (%s, %s)-private by the ledger of the study, to which ε and δ of this run add up",
-			show.NumberUp(composed.GetEpsilon()), show.Number(composed.GetDelta()))
+		what := "together they have ε = %s and δ = %s by the ledger of the study"
 		if ledger.GetAdaptive() {
-			search += ". Results influenced later runs, so this bounds the privacy loss so far and was no promise beforehand"
+			what = "by the ledger of the study, ε = %s at δ = %s bounds what they have lost so far. Results influenced later runs, so this was no promise beforehand"
 		}
+		search = fmt.Sprintf(what+". ε and δ of this run are added to it", show.NumberUp(composed.GetEpsilon()), show.Number(composed.GetDelta()))
 	}
 	card.Statement = fmt.Sprintf("One run with ε = %s and δ = %s, %s adjacency, for the training rows. The search that chose the configuration had "+
 		"%d runs on the same rows: %s. Validation and test rows, whose errors guided the search, have no guarantee. ε is for one row. "+

@@ -26,6 +26,9 @@ the guarantee, which allows for that. The output also has the cost of the same r
 been fixed in advance.`,
 		Example: "  dpareto privacy ledger svt\n  dpareto privacy ledger svt --delta 1e-6 --output json",
 	}, func(ctx context.Context, call *remote.Call) error {
+		if err := call.NotZero("delta", delta); err != nil {
+			return err
+		}
 		name := call.Handle(id).Name()
 		resp, err := call.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: name, Delta: delta, Metric: metric})
 		if err != nil {

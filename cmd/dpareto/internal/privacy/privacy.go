@@ -99,7 +99,8 @@ func curveCommand(env *command.Env) *cobra.Command {
 		Use:   "curve --mechanism NAME",
 		Short: "Compute ε after every epoch, or δ for every ε",
 		Long: `Computes ε of DP-SGD after every epoch (or step, with --steps) up to the given one. With
---epsilons it computes the least δ of any mechanism for each of several values of ε.` + mechanismHelp(),
+--epsilons it computes the least δ of any mechanism for each of several values of ε. No δ below 1e-300 is computed:
+for a larger ε, the row has the ε of that δ.` + mechanismHelp(),
 		Example: `  dpareto privacy curve --mechanism dp-sgd --sampling fixed-size --dataset-size 40000 \
       --batch-size 128 --noise-multiplier 1 --epochs 64 --delta 1e-6 --output csv
   dpareto privacy curve --mechanism gaussian --sensitivity 1 --standard-deviation 2 --epsilons 0.5,1,2`,

@@ -144,7 +144,7 @@ penalty alone, the noise is for less than the whole range.`,
       --observation-noise 0.005 --length-scale 0.2`,
 		Args: cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
-		if err := notZero(call, "epsilon", req.GetEpsilon()); err != nil {
+		if err := call.NotZero("epsilon", req.GetEpsilon()); err != nil {
 			return err
 		}
 		req.Name = call.Handle(call.Args[0]).Name()
@@ -188,14 +188,6 @@ penalty alone, the noise is for less than the whole range.`,
 	return cmd
 }
 
-// notZero refuses a flag that is given as 0, which would stand for one that is not given.
-func notZero(call *remote.Call, flag string, value float64) error {
-	if call.Changed(flag) && value == 0 {
-		return command.Usagef("--%s must be positive, is 0", flag)
-	}
-	return nil
-}
-
 // permuteAndFlip is the method of release best for fixed designs.
 const permuteAndFlip = "permute-and-flip"
 
@@ -220,7 +212,7 @@ each point. JSON and CSV have all points.`,
 		Example: "  dpareto release front adult --epsilon 1 --delta 1e-7",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
-		if err := errors.Join(notZero(call, "epsilon", req.GetEpsilon()), notZero(call, "delta", req.GetDelta())); err != nil {
+		if err := errors.Join(call.NotZero("epsilon", req.GetEpsilon()), call.NotZero("delta", req.GetDelta())); err != nil {
 			return err
 		}
 		req.Name = call.Handle(call.Args[0]).Name()

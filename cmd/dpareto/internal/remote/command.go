@@ -22,6 +22,14 @@ type Call struct {
 	Changed func(flag string) bool
 }
 
+// NotZero refuses a flag that is given as 0, which would stand for one that is not given.
+func (c *Call) NotZero(flag string, value float64) error {
+	if c.Changed(flag) && value == 0 {
+		return command.Usagef("--%s must be positive, is 0", flag)
+	}
+	return nil
+}
+
 // Handle returns the study that an argument names.
 func (c *Call) Handle(study string) *dpareto.Study { return c.Study(StudyID(study)) }
 

@@ -129,18 +129,18 @@ func Study(s *dparetov1.Study) *output.Table {
 // trialsOf says how many trials a study has, and how many it may have.
 func trialsOf(spec *dparetov1.StudySpec, counts *dparetov1.TrialCounts) string {
 	if stopping := spec.GetRandomStopping(); stopping != nil {
-		what, shown := "a secret number, ", "the best by "+stopping.GetMetric()+" is shown"
+		shown := "the best by " + stopping.GetMetric() + " is shown"
 		if stopping.GetRelease() == dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE {
 			shown = "the best learning curve by hypervolume is shown"
 		}
-		if k := stopping.GetPortfolio(); k > 1 {
-			what, shown = "a secret number of portfolios of "+strconv.Itoa(int(k))+", ", "the one with the best learning curves is shown"
+		if stopping.GetPortfolio() > 1 {
+			shown = "the one with the best learning curves is shown"
 		}
 		if final := stopping.GetFinalRun(); final != nil {
 			shown = "the best by " + stopping.GetMetric() + " is run again: they see a secret " + show.Plain(100*stopping.GetSubsetShare()) +
 				" % of the training records, the final run, which is shown, all " + strconv.FormatInt(final.GetDatasetSize(), 10)
 		}
-		return what + show.Plain(stopping.GetMeanTrials()) + " on average, of which " + shown
+		return show.RandomTrials(stopping) + ", of which " + shown
 	}
 	parts := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
 	for _, c := range []struct {

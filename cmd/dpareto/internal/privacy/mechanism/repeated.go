@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/stopping"
 )
 
@@ -73,7 +74,9 @@ func distributionOf(v values) (stopping.Distribution, error) {
 		}
 		unlimited, byMeanErr := stopping.ByMean(eta, mean)
 		if byMeanErr != nil {
-			return nil, fmt.Errorf("--mean-runs, --distribution: %w", byMeanErr)
+			faults := privacy.FieldErrors(byMeanErr)
+			flag := map[string]string{"mean": flagMeanRuns, "eta": flagDistribution}[faults[0].Field]
+			return nil, fmt.Errorf("--%s: %s", flag, faults[0].Message)
 		}
 		if v[flagMaxRuns] == "" {
 			return unlimited, nil
