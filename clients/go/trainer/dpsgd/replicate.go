@@ -199,43 +199,57 @@ func (r *replicate[T]) lot(i int) []int32 {
 	}
 }
 
-// noisy returns a block of the sum of clipped gradients with its noise, and the
-// index of its first parameter. The noisy sum is exact before it becomes a float.
-func (r *replicate[T]) noisy(block int) (gradient []T, first int) {
-	gradient = r.model.Gradient()
+// part returns the bounds of a block of parameters.
+func (r *replicate[T]) part(block int) (first, last int) {
 	first = block * blockParameters
-	last := min(first+blockParameters, len(gradient))
-	gradient = gradient[first:last]
+	return first, min(first+blockParameters, r.Size())
+}
+
+// noisy returns a block of the sum of clipped gradients with its noise, in units of the grid: it is exact before it
+// becomes a float. The caller clears it.
+func (r *replicate[T]) noisy(block int) []int64 {
+	first, last := r.part(block)
+	sum := r.model.Sum()[first:last]
+	if r.correlated != nil {
+		r.correlated.addTo(sum, first, r.step, r.noise[block])
+	} else {
+		random.AddNoise(sum, r.noise[block])
+	}
+	return sum
+}
+
+// sgd moves a block of weights and clears the block's gradient.
+func (r *replicate[T]) sgd(block int) {
+	first, last := r.part(block)
+	weights := r.model.Weights()[first:last]
+	rate := T(r.c.learningRate / r.expected)
 	if r.grid > 0 {
-		sum := r.model.Sum()[first:last]
-		if r.correlated != nil {
-			r.correlated.addTo(sum, first, r.step, r.noise[block])
-		} else {
-			random.AddNoise(sum, r.noise[block])
+		sum := r.noisy(block)
+		for j := range weights {
+			weights[j] -= rate * T(float64(sum[j])*r.grid)
 		}
+		clear(sum)
+		return
+	}
+	gradient := r.model.Gradient()[first:last]
+	for j := range weights {
+		weights[j] -= rate * gradient[j]
+	}
+	clear(gradient)
+}
+
+// adam moves a block of weights and clears the block's gradient.
+func (r *replicate[T]) adam(block int) {
+	first, last := r.part(block)
+	weights, mean, square := r.model.Weights()[first:last], r.mean[first:last], r.square[first:last]
+	gradient := r.model.Gradient()[first:last]
+	if r.grid > 0 {
+		sum := r.noisy(block)
 		for j, units := range sum {
 			gradient[j] = T(float64(units) * r.grid)
 		}
 		clear(sum)
 	}
-	return gradient, first
-}
-
-// sgd moves a block of weights and clears the block's gradient.
-func (r *replicate[T]) sgd(block int) {
-	gradient, first := r.noisy(block)
-	weights := r.model.Weights()[first:]
-	rate := T(r.c.learningRate / r.expected)
-	for j, sum := range gradient {
-		weights[j] -= rate * sum
-		gradient[j] = 0
-	}
-}
-
-// adam moves a block of weights and clears the block's gradient.
-func (r *replicate[T]) adam(block int) {
-	gradient, first := r.noisy(block)
-	weights, mean, square := r.model.Weights()[first:], r.mean[first:], r.square[first:]
 	scale := 1 / r.expected
 	unbiasMean := 1 / (1 - math.Pow(beta1, float64(r.step)))
 	unbiasSquare := 1 / (1 - math.Pow(beta2, float64(r.step)))
@@ -245,8 +259,8 @@ func (r *replicate[T]) adam(block int) {
 		v := beta2*float64(square[j]) + (1-beta2)*g*g
 		mean[j], square[j] = T(m), T(v)
 		weights[j] -= T(r.c.learningRate * m * unbiasMean / (math.Sqrt(v*unbiasSquare) + kappa))
-		gradient[j] = 0
 	}
+	clear(gradient)
 }
 
 // Finite implements experiment.Learner.
