@@ -238,6 +238,7 @@ type gridCell [4 * 4 * 4]float64
 // steps, next to points where ε is 0 or infinite, and around the kinks of [RDP] with
 // [Classic] for fixed sizes, whose orders are integers. Between whole numbers of steps they are
 // interpolated linearly if need be. Where they begin, ε jumps within its error.
+// At noise multipliers below 0.05 an ε above the limit is extrapolated instead: accountants take longest there.
 func (p *Interpolant) Epsilon(rate, noise, steps float64) float64 {
 	if !(rate > 0 && rate <= 1 && noise > 0 && steps >= 1 && steps < 1<<62) {
 		return math.Inf(1)
@@ -254,6 +255,11 @@ func (p *Interpolant) Epsilon(rate, noise, steps float64) float64 {
 		}
 		if c := p.cells.get(first); c != nil {
 			return math.Exp(p.interpolate(first, c, x))
+		}
+	}
+	if noise < gridLeastNoise {
+		if least := p.Epsilon(rate, gridLeastNoise, steps); math.Log(least) > p.logLimit {
+			return least * (gridLeastNoise / noise) * (gridLeastNoise / noise)
 		}
 	}
 	return p.direct(rate, noise, steps)

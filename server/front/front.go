@@ -177,7 +177,7 @@ func (r *Results) outliers(m *model.Model) (warnings []*dparetov1.Warning) {
 		}
 		warnings = append(warnings, &dparetov1.Warning{
 			Code: warnOutlier,
-			Message: fmt.Sprintf("%s is far from all other values in trials %s: the model hardly counts by how much; check these trials, and report runs that diverged as infeasible",
+			Message: fmt.Sprintf("%s is far from all other values in trials %s: the model hardly counts by how much, and no front or recommendation rests on such values alone; check these trials, and report runs that diverged as infeasible",
 				metric.Name, named),
 		})
 	}

@@ -331,6 +331,11 @@ func TestOutlierWarning(t *testing.T) {
 			t.Errorf("%s is on the front", p.GetTrial())
 		}
 	}
+	answer, err := f.QueryFront(t.Context(), &dparetov1.QueryFrontRequest{Name: "studies/runs", Bounds: map[string]float64{"second": 2}})
+	require.NoError(t, err)
+	if !slices.ContainsFunc(answer.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetMessage() == messages[0] }) {
+		t.Errorf("warnings of a recommendation: %v", answer.GetWarnings())
+	}
 }
 
 // Where a computed constraint has no value a configuration is on no front, although 0

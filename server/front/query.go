@@ -72,6 +72,7 @@ func (r *Results) query(ctx context.Context, query frontquery.Query, measuredOnl
 		return nil, err
 	}
 	resp.Warnings = append(resp.Warnings, Doubts(fitted.Model)...)
+	resp.Warnings = append(resp.Warnings, r.outliers(fitted.Model)...)
 	if query.Confidence > defaultConfidence && fitted.Model.Check().Basis == model.BasisMeasurements {
 		resp.Warnings = append(resp.Warnings, &dparetov1.Warning{
 			Code:    warnNoConfidence,

@@ -55,6 +55,8 @@ func (c *compiler) constantValues(field string, study *Study, values map[string]
 			c.addf(at, "must be set: a constant point has a value for every objective")
 		case math.IsNaN(v) || math.IsInf(v, 0):
 			c.addf(at, "must be finite, is %g", v)
+		case math.Abs(v) > maxMagnitude:
+			c.addf(at, "must be at most %g in magnitude, is %g", maxMagnitude, v)
 		case v < 0 && (m.GetComputed().GetPrivacy() != nil || m.GetTransform() == dparetov1.Transform_TRANSFORM_LOG):
 			c.addf(at, "must not be negative, is %g", v)
 		case !(v >= 0 && v <= 1) && m.GetTransform() == dparetov1.Transform_TRANSFORM_LOGIT:

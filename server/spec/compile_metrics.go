@@ -134,6 +134,8 @@ func (c *metricCompiler) reference(field string, m *dparetov1.MetricSpec) {
 	switch transform := m.GetTransform(); {
 	case math.IsNaN(reference) || math.IsInf(reference, 0):
 		c.addf(field, "must be finite, is %g", reference)
+	case math.Abs(reference) > maxMagnitude:
+		c.addf(field, "must be at most %g in magnitude, is %g", maxMagnitude, reference)
 	case transform == dparetov1.Transform_TRANSFORM_LOG && !(reference > 0):
 		c.addf(field, "must be positive under TRANSFORM_LOG, is %g", reference)
 	case transform == dparetov1.Transform_TRANSFORM_LOGIT && !(reference >= 0 && reference <= 1):

@@ -48,13 +48,16 @@ func (s *Study) Condition(path string, asked *dparetov1.SuggestionCondition) (re
 	return condition, nil
 }
 
-// CheckBound adds a violation if a bound on a metric of the study is not finite, or, of an ε, not positive: no run
-// has such an ε.
+// CheckBound adds a violation if a bound on a metric of the study is not finite, not positive for an ε, or not in
+// [0, 1] for a fraction: no run has such a value.
 func (m *Metrics) CheckBound(fields *invalid.Fields, field, id string, bound float64) {
-	if m.all[m.index(id)].spec.GetComputed().GetPrivacy() != nil {
+	switch spec := m.all[m.index(id)].spec; {
+	case spec.GetComputed().GetPrivacy() != nil:
 		fields.CheckPositive(field, bound)
-	} else if math.IsNaN(bound) || math.IsInf(bound, 0) {
+	case math.IsNaN(bound) || math.IsInf(bound, 0):
 		fields.Addf(field, "must be finite, is %g", bound)
+	case spec.GetTransform() == dparetov1.Transform_TRANSFORM_LOGIT && (bound < 0 || bound > 1):
+		fields.Addf(field, "must be in [0, 1] under TRANSFORM_LOGIT, is %g", bound)
 	}
 }
 

@@ -152,8 +152,12 @@ func checkValue(field string, m *metric, value *dparetov1.MetricValue, fields *i
 		checkNumber(field+".value", m, value.GetValue(), fields)
 	}
 	if value.StandardError != nil {
-		if se := value.GetStandardError(); !(se >= 0 && se <= maxMagnitude) {
-			fields.Addf(field+".standard_error", "must be in [0, %g], is %g", maxMagnitude, se)
+		most := maxMagnitude
+		if m.spec.GetTransform() == dparetov1.Transform_TRANSFORM_LOGIT {
+			most = 1
+		}
+		if se := value.GetStandardError(); !(se >= 0 && se <= most) {
+			fields.Addf(field+".standard_error", "must be in [0, %g], is %g", most, se)
 		}
 		if len(runs) > 0 {
 			fields.Addf(field+".standard_error", "is derived when runs is set")

@@ -106,6 +106,13 @@ func TestCreateStudyInvalid(t *testing.T) {
 		"no reference of a published method": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.Metrics[1].ReferenceValue, r.Study.Spec.Algorithm.Name = nil, dparetov1.Algorithm_ALGORITHM_DPARETO
 		}, []string{"study.spec.metrics[1].reference_value"}},
+		"huge reference": {func(r *dparetov1.CreateStudyRequest) {
+			m := r.GetStudy().GetSpec().GetMetrics()[1]
+			*m.ReferenceValue, m.Transform, m.GetReported().SampleSize = 1e101, dparetov1.Transform_TRANSFORM_IDENTITY, 0
+		}, []string{"study.spec.metrics[1].reference_value"}},
+		"wide log scale": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Parameters[1].GetDoubleDomain().Min, r.Study.Spec.Parameters[1].GetDoubleDomain().Max = 1e-300, 1e300
+		}, []string{"study.spec.parameters[1].double_domain.max"}},
 		"nan reference": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = &nan }, []string{"study.spec.metrics[1].reference_value"}},
 		"unknown noise": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].GetReported().Noise = 99 }, []string{"study.spec.metrics[1].reported.noise"}},
 		"noise of a tracked metric": {func(r *dparetov1.CreateStudyRequest) {

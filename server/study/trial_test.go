@@ -498,24 +498,25 @@ func TestBadMeasurements(t *testing.T) {
 	study := f.Create("svt", servertest.SVTSpec())
 	trial := f.One(study, "w")
 	value := func(x float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Value: &x} }
-	negative, huge := -1.0, 1e200
+	negative, two, huge := -1.0, 2.0, 1e200
 	many := make([]float64, 10_001)
 	for name, test := range map[string]struct {
 		metrics map[string]*dparetov1.MetricValue
 		field   string
 	}{
-		"missing":        {nil, `measurement.metrics["error"]`},
-		"unknown":        {map[string]*dparetov1.MetricValue{"error": value(0.5), "speed": value(1)}, `measurement.metrics["speed"]`},
-		"nan":            {map[string]*dparetov1.MetricValue{"error": value(math.NaN())}, `measurement.metrics["error"].value`},
-		"infinite run":   {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{math.Inf(1)}}}, `measurement.metrics["error"].runs[0]`},
-		"overflow":       {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{1e200}}}, `measurement.metrics["error"].runs[0]`},
-		"huge deviation": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), StandardError: &huge}}, `measurement.metrics["error"].standard_error`},
-		"above one":      {map[string]*dparetov1.MetricValue{"error": value(1.5)}, `measurement.metrics["error"].value`},
-		"value and runs": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), Runs: []float64{0.1}}}, `measurement.metrics["error"]`},
-		"nothing":        {map[string]*dparetov1.MetricValue{"error": {}}, `measurement.metrics["error"]`},
-		"too many runs":  {map[string]*dparetov1.MetricValue{"error": {Runs: many}}, `measurement.metrics["error"].runs`},
-		"negative error": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), StandardError: &negative}}, `measurement.metrics["error"].standard_error`},
-		"output only":    {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), Max: new(float64)}}, `measurement.metrics["error"]`},
+		"missing":         {nil, `measurement.metrics["error"]`},
+		"unknown":         {map[string]*dparetov1.MetricValue{"error": value(0.5), "speed": value(1)}, `measurement.metrics["speed"]`},
+		"nan":             {map[string]*dparetov1.MetricValue{"error": value(math.NaN())}, `measurement.metrics["error"].value`},
+		"infinite run":    {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{math.Inf(1)}}}, `measurement.metrics["error"].runs[0]`},
+		"overflow":        {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{1e200}}}, `measurement.metrics["error"].runs[0]`},
+		"huge deviation":  {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), StandardError: &huge}}, `measurement.metrics["error"].standard_error`},
+		"large deviation": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), StandardError: &two}}, `measurement.metrics["error"].standard_error`},
+		"above one":       {map[string]*dparetov1.MetricValue{"error": value(1.5)}, `measurement.metrics["error"].value`},
+		"value and runs":  {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), Runs: []float64{0.1}}}, `measurement.metrics["error"]`},
+		"nothing":         {map[string]*dparetov1.MetricValue{"error": {}}, `measurement.metrics["error"]`},
+		"too many runs":   {map[string]*dparetov1.MetricValue{"error": {Runs: many}}, `measurement.metrics["error"].runs`},
+		"negative error":  {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), StandardError: &negative}}, `measurement.metrics["error"].standard_error`},
+		"output only":     {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), Max: new(float64)}}, `measurement.metrics["error"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{

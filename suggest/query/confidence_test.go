@@ -74,5 +74,8 @@ func TestNoConfidenceWithoutModel(t *testing.T) {
 		if want := 0.1 + 1/70.0; !ok || a.Met() != (confidence == 0.5) || confidence == 0.5 && math.Abs(a.Point[0]-want) > 1e-9 || a.Reached[1] != 1 {
 			t.Errorf("confidence %g: %+v", confidence, a)
 		}
+		if a, ok, err := q.Search(t.Context(), m); ok || err != nil {
+			t.Errorf("confidence %g: the model is not trusted, but finds %+v, %v", confidence, a, err)
+		}
 	}
 }

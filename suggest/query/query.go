@@ -78,7 +78,7 @@ const (
 
 // Better reports whether a is the better answer of two to the same problem. An answer that meets the
 // constraints is better than one that does not; then the smaller violation decides, then the
-// value of the optimised objective.
+// value of the optimised objective, then those of the others.
 func (q Query) Better(p *suggest.Problem, a, b *Answer) bool {
 	return (&search{problem: p, query: q}).better(a, b)
 }
@@ -140,7 +140,7 @@ func (s *search) takeMeasured(a *Answer, values []float64) {
 
 // Search returns the best answer that it finds by a model, which need not have been tried. Known objectives are
 // exact, and at their bound where that is best. Measured constraints hold by their posterior medians. With a
-// confidence above 0.5 Search finds nothing: see Confidence.
+// confidence above 0.5 Search finds nothing: see Confidence. Nor does it if no model agrees with the measurements.
 //
 // To optimise a measured objective, Search moves quasi-random candidates and the evaluated
 // configurations to where the bounds of known objectives hold, and improves the best by random
@@ -148,7 +148,7 @@ func (s *search) takeMeasured(a *Answer, values []float64) {
 // whether the other bounds can be met. It returns false if no configuration is
 // allowed, and the context's error when it is cancelled.
 func (q Query) Search(ctx context.Context, m *model.Model) (Answer, bool, error) {
-	if q.Confidence > indifferent {
+	if q.Confidence > indifferent || m.Check().Basis == model.BasisMeasurements {
 		return Answer{}, false, nil
 	}
 	s := newSearch(m, q)
@@ -174,12 +174,11 @@ type search struct {
 func newSearch(m *model.Model, q Query) *search { return &search{m, m.Problem(), q} }
 
 // better is Query.Better.
-func (s *search) better(a, b *Answer) bool { return compareMerits(s.meritOf(a), s.meritOf(b)) < 0 }
+func (s *search) better(a, b *Answer) bool { return s.compare(s.meritOf(a), s.meritOf(b)) < 0 }
 
 // meritOf returns the merit of an answer.
 func (s *search) meritOf(a *Answer) merit {
-	o := &s.problem.Objectives[s.query.Optimize]
-	return merit{a.Point, a.Acceptable, a.Violation, o.Cost(a.Reached[s.query.Optimize])}
+	return merit{a.Point, a.Acceptable, a.Violation, s.problem.Costs(a.Reached)}
 }
 
 // assess turns a configuration into an answer, given the costs of known objectives.
@@ -263,30 +262,36 @@ func (s *search) restricted() (*suggest.Problem, restrict.Limits) {
 }
 
 // merit is what a search improves: first whether the constraints hold, then the
-// violation, then the optimised cost.
+// violation, then the optimised cost, then the other costs.
 type merit struct {
 	point      space.Point
 	acceptable bool
 	violation  float64
-	cost       float64
+	costs      []float64 // of the objectives
 }
 
-// compareMerits returns a negative number if a is better.
-func compareMerits(a, b merit) int {
+// compare returns a negative number if a is better.
+func (s *search) compare(a, b merit) int {
 	if a.acceptable != b.acceptable {
 		if a.acceptable {
 			return -1
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(a.violation, b.violation), cmp.Compare(a.cost, b.cost))
+	order := cmp.Compare(a.violation, b.violation)
+	for j, bound := range s.query.Bounds { // equal violations of a far bound may be rounded
+		if !math.IsNaN(bound) {
+			met := s.problem.Objectives[j].Cost(bound)
+			order = cmp.Or(order, cmp.Compare(math.Max(a.costs[j], met), math.Max(b.costs[j], met)))
+		}
+	}
+	return cmp.Or(order, cmp.Compare(a.costs[s.query.Optimize], b.costs[s.query.Optimize]), slices.Compare(a.costs, b.costs))
 }
 
 // merit evaluates a configuration with the stand-ins of known objectives.
 func (s *search) merit(q space.Point) merit {
 	values, violation := s.reached(q, (*suggest.Objective).SearchCost)
-	o := &s.problem.Objectives[s.query.Optimize]
-	return merit{q, s.model.Acceptable(q, nil), violation, o.Cost(values[s.query.Optimize])}
+	return merit{q, s.model.Acceptable(q, nil), violation, s.problem.Costs(values)}
 }
 
 // run returns the best answer of one search.
@@ -313,26 +318,22 @@ func (s *search) run(ctx context.Context, seeds []space.Point) (Answer, bool, er
 	sequence := sample.NewHalton(len(p.Space.Parameters), sample.Candidates.Seed(s.query.Seed))
 	u := make([]float64, len(p.Space.Parameters))
 	for n := range candidates {
-		if n%64 == 0 {
-			if err := pause.Check(ctx); err != nil {
-				return Answer{}, false, err
-			}
+		if err := pause.Check(ctx); err != nil {
+			return Answer{}, false, err
 		}
 		sequence.At(u, uint64(n))
 		consider(sample.At(p.Space, u))
 	}
-	for i, q := range seeds {
-		if i%64 == 0 {
-			if err := pause.Check(ctx); err != nil {
-				return Answer{}, false, err
-			}
+	for _, q := range seeds {
+		if err := pause.Check(ctx); err != nil {
+			return Answer{}, false, err
 		}
 		consider(q)
 	}
 	if len(list) == 0 {
 		return Answer{}, false, nil
 	}
-	slices.SortStableFunc(list, compareMerits)
+	slices.SortStableFunc(list, s.compare)
 	rng := sample.Stream(s.query.Seed, int64(len(list)), sample.Search)
 	starts := list[:min(startPoints, len(list))]
 	for i := range starts {
@@ -341,7 +342,7 @@ func (s *search) run(ctx context.Context, seeds []space.Point) (Answer, bool, er
 		}
 		starts[i] = s.climb(p.Space, rng, starts[i], admit)
 	}
-	slices.SortStableFunc(starts, compareMerits)
+	slices.SortStableFunc(starts, s.compare)
 	var best *Answer
 	for _, c := range starts[:min(settled, len(starts))] {
 		a := s.settle(c.point, p, bounds)
@@ -360,7 +361,7 @@ func (s *search) climb(in *space.Space, rng *rand.Rand, c merit, admit func(spac
 			return false
 		}
 		next := s.merit(q)
-		if compareMerits(next, c) >= 0 {
+		if s.compare(next, c) >= 0 {
 			return false
 		}
 		c = next

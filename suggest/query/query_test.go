@@ -139,6 +139,34 @@ func TestQueryOutOfReach(t *testing.T) {
 	}
 }
 
+// Of equal answers the one that is better otherwise wins. What is nearest to a bound does not depend on how far it is.
+func TestQueryOrder(t *testing.T) {
+	p := &suggest.Problem{
+		Objectives: []suggest.Objective{
+			{Name: "epsilon", Goal: suggest.Minimize, Reference: 10},
+			{Name: "error", Goal: suggest.Minimize, Reference: 1},
+		},
+		Constants: [][]float64{{0.3, 0.25}, {0.03, 0.25}, {9, 0.2}, {8, 0.2}},
+	}
+	for _, tc := range []struct {
+		optimize       int
+		epsilon, error float64
+		want           int
+	}{
+		{optimize: 1, epsilon: 1, error: unbounded, want: 1},
+		{optimize: 1, epsilon: 10, error: unbounded, want: 3},
+		{optimize: 0, epsilon: unbounded, error: -1, want: 3},
+		{optimize: 0, epsilon: unbounded, error: -1e17, want: 3},
+		{optimize: 0, epsilon: unbounded, error: -1e300, want: 3},
+		{optimize: 0, epsilon: 5, error: -1e300, want: 1}, // meets one of two
+	} {
+		q := query.Query{Optimize: tc.optimize, Bounds: []float64{tc.epsilon, tc.error}}
+		if a, i, ok := q.Constant(p); !ok || i != tc.want {
+			t.Errorf("%+v: constant %d, %+v", tc, i, a)
+		}
+	}
+}
+
 // The value that holds with a confidence is that quantile of the posterior, for every
 // transform and goal: draws of the latent value are at least as good that often.
 func TestQueryConfidence(t *testing.T) {

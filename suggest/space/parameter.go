@@ -372,7 +372,7 @@ func (p *Parameter) validateRange(add adder) {
 		add("max", "must be at least min = %g, is %g", p.Min, p.Max)
 		ok = false
 	}
-	if math.IsInf(p.Max-p.Min, 0) && isFinite(p.Min) && isFinite(p.Max) {
+	if p.isTooWide(p.Min, p.Max) && isFinite(p.Min) && isFinite(p.Max) {
 		add("max", "is too far from min for a float64")
 		ok = false
 	}
@@ -407,6 +407,14 @@ func (p *Parameter) validateRange(add adder) {
 	}
 }
 
+// isTooWide reports whether positions between two values of the parameter overflow.
+func (p *Parameter) isTooWide(lo, hi float64) bool {
+	if p.Scale == Log {
+		return lo > 0 && math.IsInf(hi/lo, 0)
+	}
+	return math.IsInf(hi-lo, 0)
+}
+
 func (p *Parameter) validateValues(add adder) {
 	if len(p.Values) == 0 {
 		add("values", "must not be empty")
@@ -420,6 +428,8 @@ func (p *Parameter) validateValues(add adder) {
 			add(field, "must be above the value before it, %g, is %g", p.Values[i-1], v)
 		case p.Scale == Log && v <= 0:
 			add(field, "must be positive on a log scale, is %g", v)
+		case p.isTooWide(p.Values[0], v):
+			add(field, "is too far from the first value, %g, for a float64", p.Values[0])
 		}
 	}
 	if p.Design != nil {

@@ -45,6 +45,9 @@ func TestValidate(t *testing.T) {
 			{Name: "f", Kind: Categorical, Choices: []string{"x", "", "x"}, Scale: Log},
 			{Name: "g", Kind: Categorical},
 			{Name: "h", Kind: Double, Min: 0, Max: 1, Scale: 7},
+			{Name: "i", Kind: Double, Min: -1e308, Max: 1e308},
+			{Name: "j", Kind: Double, Min: 1e-300, Max: 1e300, Scale: Log},
+			{Name: "k", Kind: Discrete, Values: []float64{1e-300, 1, 1e300}, Scale: Log},
 		}}, []string{
 			"parameters[0].max", "parameters[0].levels",
 			"parameters[1].min", "parameters[1].max", "parameters[1].name",
@@ -55,6 +58,9 @@ func TestValidate(t *testing.T) {
 			"parameters[6].choices[1]", "parameters[6].choices[2]", "parameters[6].scale",
 			"parameters[7].choices",
 			"parameters[8].scale",
+			"parameters[9].max",
+			"parameters[10].max",
+			"parameters[11].values[2]",
 		}},
 		{"designs", Space{[]Parameter{
 			{Name: "a", Kind: Double, Min: 0, Max: 1, Design: Uniform{AcceptMin: -1, AcceptMax: 2}},

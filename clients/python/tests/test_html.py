@@ -134,6 +134,12 @@ def test_a_recommendation() -> None:
     answer.warnings.add(code="SEEDED")  # other runs were; the one to come need not be
     assert "ε at most 1.001" in shown(read.recommendation(answer))
     assert "out of reach, this is nearest" in shown(read.recommendation(answer))
+    answer.predictions.clear()  # as where no model agrees with the measurements
+    answer.reached["accuracy"] = 0.9
+    answer.reached["epsilon"] = 1.00001
+    text = shown(read.recommendation(answer))
+    assert "measured accuracy\n0.9\n" in text
+    assert "measured epsilon" not in text
     assert shown(read.recommendation(front_service_pb2.QueryFrontResponse())) == (
         "No recommendation yet\n"
     )

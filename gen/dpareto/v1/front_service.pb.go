@@ -827,15 +827,16 @@ type QueryFrontResponse struct {
 	// The recommended configuration by parameter id; empty if nothing is known yet (see
 	// warnings) or the answer is a constant point.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The model's predictions of the measured objectives, by metric id.
+	// The model's predictions of the measured objectives, by metric id. Unset if no model agrees with
+	// the measurements (warning NO_TRUSTED_MODEL): then only measured configurations answer.
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,3,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The exact guarantee of one run of it, for studies with a privacy metric.
 	Privacy *PrivacyGuarantee `protobuf:"bytes,4,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// The computed metrics by id, exact.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,5,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// By objective, the value that the configuration reaches with the confidence: the model's
-	// quantile for measured objectives, the exact value for computed ones. The violation is the
-	// distance to the bounds.
+	// quantile for measured objectives, or the measured value without predictions; the exact value
+	// for computed ones. The violation is the distance to the bounds.
 	Reached map[string]float64 `protobuf:"bytes,6,rep,name=reached,proto3" json:"reached,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// The objective that was optimised.
 	Optimize string `protobuf:"bytes,7,opt,name=optimize,proto3" json:"optimize,omitempty"`

@@ -273,7 +273,8 @@ type MetricSpec struct {
 	// unit: a point counts towards the hypervolume only where it is strictly better
 	// in every objective. Required for computed objectives, with random_stopping and with
 	// ALGORITHM_DPARETO. Without one, the value follows the results: it is the worst value of the
-	// observed front, and a tenth of the front's range beyond. Front.reference has it.
+	// observed front, and a tenth of the front's range beyond. Front.reference has it. At most 1e100 in
+	// magnitude.
 	ReferenceValue *float64 `protobuf:"fixed64,5,opt,name=reference_value,json=referenceValue,proto3,oneof" json:"reference_value,omitempty"`
 	// Required. Where values come from.
 	//
@@ -638,7 +639,7 @@ type MetricValue struct {
 	Runs []float64 `protobuf:"fixed64,2,rep,packed,name=runs,proto3" json:"runs,omitempty"`
 	// Standard error of value. A worker sets it if it reports only the mean of its runs. It also sets
 	// it if it has an error estimate for a single run, for example of an evaluation on few records.
-	// It is derived if runs holds at least two values.
+	// It is derived if runs holds at least two values. At most 1e100, or 1 under TRANSFORM_LOGIT.
 	StandardError *float64 `protobuf:"fixed64,3,opt,name=standard_error,json=standardError,proto3,oneof" json:"standard_error,omitempty"`
 	// Output only. Smallest of runs.
 	Min *float64 `protobuf:"fixed64,4,opt,name=min,proto3,oneof" json:"min,omitempty"`

@@ -142,6 +142,7 @@ func TestConstantPointsAreChecked(t *testing.T) {
 		at + `.values["loss"]`:               value("loss", 1),
 		at + `.values["epsilon"] ` + "unset": point(func(p *dparetov1.ConstantPoint) { delete(p.GetValues(), "epsilon") }),
 		at + `.values["error"] ` + "finite":  value("error", math.NaN()),
+		at + `.values["epsilon"] ` + "huge":  value("epsilon", 1e101),
 	} {
 		_, err := f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: spec}})
 		servertest.WantCode(t, err, codes.InvalidArgument, fieldOf(field))

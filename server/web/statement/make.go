@@ -296,9 +296,6 @@ func (m *maker) choose(ctx context.Context, metric string) (*configuration, erro
 	switch {
 	case m.options.Trial > 0:
 	case m.options.Epsilon > 0:
-		if err := m.checkLargest(ctx, metric); err != nil {
-			return nil, err
-		}
 		resp, err := m.Fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{Name: m.study.GetName(), Bounds: map[string]float64{metric: m.options.Epsilon}, MeasuredOnly: true})
 		if err != nil {
 			return nil, err
@@ -332,25 +329,6 @@ func (m *maker) choose(ctx context.Context, metric string) (*configuration, erro
 		}
 	}
 	return c, nil
-}
-
-// checkLargest refuses an ε above that of every trial: a statement of it would be of nothing that was run.
-func (m *maker) checkLargest(ctx context.Context, metric string) error {
-	resp, err := m.Studies.ListTrials(ctx, &dparetov1.ListTrialsRequest{
-		Parent: m.study.GetName(), PageSize: 1, Filter: "state = SUCCEEDED", OrderBy: "metrics." + metric + " desc",
-	})
-	if err != nil {
-		return err
-	}
-	if len(resp.GetTrials()) == 0 {
-		return refuse("no trial has succeeded")
-	}
-	largest := resp.GetTrials()[0]
-	epsilon := largest.GetFinalMeasurement().GetMetrics()[metric].GetValue()
-	if m.options.Epsilon > epsilon {
-		return refuse("no trial has an ε as large as %g: the largest is %s, of trial %d", m.options.Epsilon, show.NumberUp(epsilon), largest.GetNumber())
-	}
-	return nil
 }
 
 // refused are warnings about a guarantee with which nobody should sign it.

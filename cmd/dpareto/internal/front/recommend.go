@@ -145,24 +145,22 @@ func recommendation(spec *dparetov1.StudySpec, r *dparetov1.QueryFrontResponse) 
 	}
 	for _, m := range spec.GetMetrics() {
 		id := m.GetId()
-		if v, ok := r.GetReached()[id]; ok && r.GetConstantPoint() != "" {
-			add(id, v)
-		}
-		if p := r.GetPredictions()[id]; p != nil {
+		p, v := r.GetPredictions()[id], r.GetComputedMetrics()[id]
+		reached, ok := r.GetReached()[id]
+		switch {
+		case p != nil:
 			add(id, p.GetMedian())
 			add(id+"_lower", p.GetLower())
 			add(id+"_upper", p.GetUpper())
-			add(id+"_reached", r.GetReached()[id])
-		}
-		if v := r.GetComputedMetrics()[id]; v != nil {
-			switch {
-			case v.Value == nil:
-				add(id, nil)
-			case v.GetPrivacy() != nil:
-				add(id, output.Bound(v.GetValue()))
-			default:
-				add(id, v.GetValue())
-			}
+			add(id+"_reached", reached)
+		case v != nil && v.Value == nil:
+			add(id, nil)
+		case v.GetPrivacy() != nil:
+			add(id, output.Bound(v.GetValue()))
+		case v != nil:
+			add(id, v.GetValue())
+		case ok: // a constant point, or a measured value
+			add(id, reached)
 		}
 	}
 	for _, p := range spec.GetParameters() {

@@ -227,4 +227,12 @@ func TestConstantPointInTables(t *testing.T) {
 	if len(answer.Rows) != 1 || answer.Rows[0][slices.Index(answer.Columns, "constant_point")] != "majority" || answer.Rows[0][slices.Index(answer.Columns, "error")] != 0.25 {
 		t.Errorf("recommendation %v", answer)
 	}
+	resp = &dparetov1.QueryFrontResponse{ // where no model agrees with the measurements
+		Reachable: true, Reached: map[string]float64{"epsilon": 1, "error": 0.25}, Parameters: front.GetPoints()[1].GetParameters(),
+		ComputedMetrics: map[string]*dparetov1.MetricValue{"epsilon": {Value: new(1.0)}},
+	}
+	answer = recommendation(study.GetSpec(), resp)
+	if at := slices.Index(answer.Columns, "error"); at < 0 || answer.Rows[0][at] != 0.25 || slices.Contains(answer.Columns, "error_lower") {
+		t.Errorf("measured recommendation %v", answer)
+	}
 }

@@ -47,7 +47,7 @@ func TestStatement(t *testing.T) {
 		t.Error(html)
 	}
 	for line, code := range map[string]int{
-		"statement sgd --epsilon 1e9": command.ExitFailure, "statement sgd": command.ExitFailure, "statement sgd --trial 1 --sampler poisson": command.ExitFailure,
+		"statement sgd --epsilon 1e-9": command.ExitFailure, "statement sgd": command.ExitFailure, "statement sgd --trial 1 --sampler poisson": command.ExitFailure,
 		"statement sgd --epsilon -1": command.ExitUsage, "statement sgd --trial 0": command.ExitUsage, "statement sgd --trial 1 --output csv": command.ExitUsage,
 		"statement other --epsilon 1": command.ExitNotFound, "statement sgd --trial 99": command.ExitNotFound,
 	} {

@@ -187,13 +187,13 @@ class Recommendation(Shown):
     params: Mapping[str, Scalar]
     """Empty if nothing is known yet, or a constant point answers."""
     predictions: Mapping[str, Prediction]
-    """Of measured objectives."""
+    """Of measured objectives; empty if no model agrees with the measurements."""
     computed: Mapping[str, float]
     """Computed metrics, exact."""
     guarantees: Mapping[str, Guarantee]
     """Of the computed metrics that are ε, by id."""
     reached: Mapping[str, float]
-    """What every objective reaches with the confidence asked for."""
+    """What every objective reaches with the confidence asked for, or measured values."""
     optimize: str
     """The optimised objective."""
     trials: tuple[int, ...]
@@ -221,6 +221,9 @@ class Recommendation(Shown):
         for key, p in self.predictions.items():
             interval = f"90 % interval {number(p.lower)} to {number(p.upper)}"
             facts.append((f"expected {key}", f"{number(p.median)}, {interval}"))
+        for key, value in self.reached.items():
+            if key not in self.predictions and key not in self.computed:
+                facts.append((f"measured {key}", number(value)))
         facts += metric_facts(self.computed, self.guarantees, ())  # of a run to come
         trials = ", ".join(map(str, self.trials))
         measured = f"trials {trials} ({self.runs} runs)" if self.trials else "no trial yet"
