@@ -78,7 +78,7 @@ func TestOwnData(t *testing.T) {
 	clitest.WantFailure(t, "but the study was made with data of digest", agent...)
 	write("my.csv", table+"p9,SECRET,1,private,x,no\n")
 	if _, stderr, code := clitest.Invoke(t, "", agent...); code != command.ExitFailure || strings.Contains(stderr, "SECRET") ||
-		!strings.Contains(stderr, `column \"age\": values are not finite numbers (1 rows)`) && !strings.Contains(stderr, `column "age": values are not finite numbers (1 rows)`) {
+		!strings.Contains(stderr, `column \"age\": values are not finite numbers; missing of the schema has the texts of missing values (1 rows)`) && !strings.Contains(stderr, `column "age": values are not finite numbers; missing of the schema has the texts of missing values (1 rows)`) {
 		t.Errorf("broken data: exit code %d, %s", code, stderr)
 	}
 	write("my.csv", table)
