@@ -58,7 +58,7 @@ func TestOwnData(t *testing.T) {
 	content, err := os.ReadFile(path("study.yaml"))
 	require.NoError(t, err)
 	for _, want := range []string{
-		"dpareto agent --study mine --data-dir " + folder, `dataset_size: "403"`, `learning_rate: "normalized_learning_rate / clipping_norm"`,
+		"dpareto study create " + path("study.yaml") + "\n", "dpareto agent --study mine --data-dir " + folder, `dataset_size: "403"`, `learning_rate: "normalized_learning_rate / clipping_norm"`,
 		`dataset: "my.csv"`, `schema: "my.yaml"`, "data_digest: ", "schema_digest: ",
 	} {
 		if !strings.Contains(string(content), want) {
@@ -164,6 +164,49 @@ func TestOwnDataOfEveryTrainer(t *testing.T) {
 		if id == "output" || id == "objective" {
 			clitest.WantFailure(t, "hands out no model of these settings", "train", id, "--recommend", "error=1", "--out", filepath.Join(folder, "m"), "--server", address)
 		}
+	}
+}
+
+// Of rare labels, init states the baseline, and train says if a model is no better. With records_per_user in the study, ε of
+// the model is for users.
+func TestOwnDataOfRareLabelsAndUsers(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	t.Setenv("DPARETO_SERVER", address)
+	t.Chdir(t.TempDir())
+	var table strings.Builder
+	table.WriteString("id,x,sick\n")
+	for i := range 400 {
+		label := "no"
+		if i%40 == 0 {
+			label = "yes"
+		}
+		fmt.Fprintf(&table, "p%d,%d,%s\n", i/2, i*i%7, label)
+	}
+	require.NoError(t, os.WriteFile("my.csv", []byte(table.String()), 0o600))
+	require.NoError(t, os.WriteFile("my.yaml", []byte("{rows: public, label: {column: sick, values: ['no', 'yes']}, features: [{column: x, range: [0, 6]}], group: id}"), 0o600))
+	init := strings.Fields("study init --data my.csv --schema my.yaml --trials 1 --set sampling=poisson --set noise_multiplier=16 --set epochs=1")
+	file, said := clitest.Must(t, "", init...)
+	const baseline = `always predict "no", the class of most of the `
+	if !strings.Contains(said, "my.csv: "+baseline) || !strings.Contains(said, "--constant adds it to the study") || strings.Contains(file, "constant_points") {
+		t.Errorf("init said %s", said)
+	}
+	if constant, _ := clitest.Must(t, "", append(init, "--constant")...); !strings.Contains(constant, "# "+baseline) {
+		t.Errorf("the study\n%s", constant)
+	}
+	users := strings.Replace(file, "sampling: POISSON\n", "sampling: POISSON\n            records_per_user: \"2\"\n", 1)
+	for id, tt := range map[string]struct{ study, unit string }{
+		"rows":  {file, `ε is for one row, and larger for an id in column "id" with several.`},
+		"users": {users, "ε is for all training rows of a user, if these are at most 2."},
+	} {
+		clitest.Must(t, tt.study, "study", "create", "-", "--id", id)
+		clitest.Succeed(t, "agent --workers 1 --seed 1 --study "+id)
+		_, said := clitest.Must(t, "", strings.Fields("train "+id+" --recommend epsilon=50 --out model-"+id)...)
+		if !strings.Contains(said, tt.unit) || !strings.Contains(said, "the model is no better than to "+baseline) {
+			t.Errorf("%s: train said %s", id, said)
+		}
+	}
+	if stated := clitest.Succeed(t, "statement rows --trial 1 --price=false"); !strings.Contains(strings.Join(strings.Fields(stated), " "), "dpareto data check prints the largest k") {
+		t.Errorf("statement\n%s", stated)
 	}
 }
 

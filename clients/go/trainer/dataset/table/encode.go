@@ -70,7 +70,7 @@ func newEncoder(s *Schema) *encoder {
 		first += f.width()
 	}
 	e.dense = 2*numbers >= first
-	e.data = dataset.Dataset{Dim: first, Classes: len(s.Label.Values), FeatureNorm: e.bound}
+	e.data = dataset.Dataset{Dim: first, Classes: len(s.Label.Values), ClassNames: s.Label.Values, FeatureNorm: e.bound}
 	if len(s.Label.Range) > 0 {
 		e.data.LabelRange = [2]float64(s.Label.Range)
 	}
