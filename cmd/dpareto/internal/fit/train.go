@@ -209,15 +209,21 @@ func (j *job) card(ctx context.Context, call *remote.Call, handle *dpareto.Study
 			search += ". Results influenced later runs, so this bounds the privacy loss so far and was no promise beforehand"
 		}
 	}
-	unit := "one row"
-	if k := show.PrivacyMetric(j.study.GetSpec()).GetComputed().GetPrivacy().GetDpSgd().GetRecordsPerUser(); k != "" {
-		unit = "all training rows of a user, if these are at most " + k
-	} else if j.schema.Group != "" {
-		unit += fmt.Sprintf(", and larger for an id in column %q with several", j.schema.Group)
-	}
 	card.Statement = fmt.Sprintf("One run with ε = %s and δ = %s, %s adjacency, for the training rows. The search that chose the configuration had "+
 		"%d runs on the same rows: %s. Validation and test rows, whose errors guided the search, have no guarantee. ε is for %s. "+
 		"The ledger does not have this run: further trainings on the same rows, also those that were thrown away, add their ε.",
-		show.NumberUp(card.Guarantee.Epsilon), show.Number(card.Guarantee.Delta), card.Guarantee.Adjacency, card.Search.Runs, search, unit)
+		show.NumberUp(card.Guarantee.Epsilon), show.Number(card.Guarantee.Delta), card.Guarantee.Adjacency, card.Search.Runs, search, unit(j.study.GetSpec(), j.schema))
 	return card, nil
+}
+
+// unit says whose rows ε is for.
+func unit(spec *dparetov1.StudySpec, schema *table.Schema) string {
+	switch k := show.PrivacyMetric(spec).GetComputed().GetPrivacy().GetDpSgd().GetRecordsPerUser(); {
+	case k != "":
+		return "all training rows of a user, if these are at most " + k
+	case schema.Group != "":
+		return fmt.Sprintf("one row, and larger for an id in column %q with several", schema.Group)
+	default:
+		return "one row"
+	}
 }

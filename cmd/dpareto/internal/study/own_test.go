@@ -167,9 +167,8 @@ func TestOwnDataOfEveryTrainer(t *testing.T) {
 	}
 }
 
-// Of rare labels, init states the baseline, and train says if a model is no better. With records_per_user in the study, ε of
-// the model is for users.
-func TestOwnDataOfRareLabelsAndUsers(t *testing.T) {
+// Of rare labels, init states the baseline, and train says if a model is no better.
+func TestOwnDataOfRareLabels(t *testing.T) {
 	address, _ := clitest.StartServer(t)
 	t.Setenv("DPARETO_SERVER", address)
 	t.Chdir(t.TempDir())
@@ -184,7 +183,7 @@ func TestOwnDataOfRareLabelsAndUsers(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile("my.csv", []byte(table.String()), 0o600))
 	require.NoError(t, os.WriteFile("my.yaml", []byte("{rows: public, label: {column: sick, values: ['no', 'yes']}, features: [{column: x, range: [0, 6]}], group: id}"), 0o600))
-	init := strings.Fields("study init --data my.csv --schema my.yaml --trials 1 --set sampling=poisson --set noise_multiplier=16 --set epochs=1")
+	init := strings.Fields("study init --data my.csv --schema my.yaml --trials 1 --set noise_multiplier=16 --set epochs=1")
 	file, said := clitest.Must(t, "", init...)
 	const baseline = `always predict "no", the class of most of the `
 	if !strings.Contains(said, "my.csv: "+baseline) || !strings.Contains(said, "--constant adds it to the study") || strings.Contains(file, "constant_points") {
@@ -193,17 +192,11 @@ func TestOwnDataOfRareLabelsAndUsers(t *testing.T) {
 	if constant, _ := clitest.Must(t, "", append(init, "--constant")...); !strings.Contains(constant, "# "+baseline) {
 		t.Errorf("the study\n%s", constant)
 	}
-	users := strings.Replace(file, "sampling: POISSON\n", "sampling: POISSON\n            records_per_user: \"2\"\n", 1)
-	for id, tt := range map[string]struct{ study, unit string }{
-		"rows":  {file, `ε is for one row, and larger for an id in column "id" with several.`},
-		"users": {users, "ε is for all training rows of a user, if these are at most 2."},
-	} {
-		clitest.Must(t, tt.study, "study", "create", "-", "--id", id)
-		clitest.Succeed(t, "agent --workers 1 --seed 1 --study "+id)
-		_, said := clitest.Must(t, "", strings.Fields("train "+id+" --recommend epsilon=50 --out model-"+id)...)
-		if !strings.Contains(said, tt.unit) || !strings.Contains(said, "the model is no better than to "+baseline) {
-			t.Errorf("%s: train said %s", id, said)
-		}
+	clitest.Must(t, file, "study", "create", "-", "--id", "rows")
+	clitest.Succeed(t, "agent --workers 1 --seed 1 --study rows")
+	_, said = clitest.Must(t, "", strings.Fields("train rows --recommend epsilon=50 --out model")...)
+	if !strings.Contains(said, `ε is for one row, and larger for an id in column "id" with several.`) || !strings.Contains(said, "the model is no better than to "+baseline) {
+		t.Errorf("train said %s", said)
 	}
 	if stated := clitest.Succeed(t, "statement rows --trial 1 --price=false"); !strings.Contains(strings.Join(strings.Fields(stated), " "), "dpareto data check prints the largest k") {
 		t.Errorf("statement\n%s", stated)
