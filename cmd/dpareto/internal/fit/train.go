@@ -103,7 +103,7 @@ func train(ctx context.Context, call *remote.Call, f trainFlags) error {
 	}
 	for _, c := range j.constants {
 		if errors, worst := measured.Metrics[experiment.MetricError], c.Values[experiment.MetricError]; len(errors) == 1 && errors[0] >= worst {
-			call.Env.Sayf("the model is no better than to %s: error %s\n", c.Usage, show.Number(worst))
+			call.Env.Sayf("the error is no lower than without a model (%s: %s)\n", c.Usage, show.Number(worst))
 		}
 	}
 	_, err = fmt.Fprintln(call.Env.Stdout, f.out)

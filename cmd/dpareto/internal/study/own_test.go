@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -169,6 +170,7 @@ func TestOwnDataOfEveryTrainer(t *testing.T) {
 
 // Of rare labels, init states the baseline, and train says if a model is no better.
 func TestOwnDataOfRareLabels(t *testing.T) {
+	page := clitest.Document(t, "docs/how-to/rare-labels.md")
 	address, _ := clitest.StartServer(t)
 	t.Setenv("DPARETO_SERVER", address)
 	t.Chdir(t.TempDir())
@@ -195,9 +197,28 @@ func TestOwnDataOfRareLabels(t *testing.T) {
 	clitest.Must(t, file, "study", "create", "-", "--id", "rows")
 	clitest.Succeed(t, "agent --workers 1 --seed 1 --study rows")
 	_, said = clitest.Must(t, "", strings.Fields("train rows --recommend epsilon=50 --out model")...)
-	if !strings.Contains(said, `ε is for one row, and larger for an id in column "id" with several.`) || !strings.Contains(said, "the model is no better than to "+baseline) {
+	if !strings.Contains(said, `ε is for one row, and larger for an id in column "id" with several.`) || !strings.Contains(said, "the error is no lower than without a model ("+baseline) {
 		t.Errorf("train said %s", said)
 	}
+
+	// The objective that the page on rare labels has.
+	_, block, _ := strings.Cut(page, "\n    - id: error\n")
+	block, _, _ = strings.Cut("    - id: error\n"+block, "\n\n")
+	for metric := range strings.SplitSeq(block, "    - id: ") {
+		if id, _, ok := strings.Cut(metric, "\n"); ok {
+			declared := regexp.MustCompile(`    - id: ` + id + ` (?s:.*?reported: .*?\n)`)
+			file = declared.ReplaceAllLiteralString(file, "    - id: "+strings.TrimSuffix(metric, "\n")+"\n")
+		}
+	}
+	created, _ := clitest.Must(t, file, "study", "create", "-", "--id", "ranked")
+	if !strings.Contains(created, "auc: objective to maximize") || !strings.Contains(created, "error: tracked") {
+		t.Errorf("the study\n%s", created)
+	}
+	clitest.Succeed(t, "agent --workers 1 --seed 1 --study ranked")
+	if recommended := clitest.Succeed(t, "recommend ranked --epsilon 50 --output json"); !strings.Contains(recommended, `"optimize": "auc"`) {
+		t.Errorf("recommended\n%s", recommended)
+	}
+
 	if stated := clitest.Succeed(t, "statement rows --trial 1 --price=false"); !strings.Contains(strings.Join(strings.Fields(stated), " "), "dpareto data check prints the largest k") {
 		t.Errorf("statement\n%s", stated)
 	}
