@@ -3,6 +3,7 @@
 package text
 
 import (
+	"bytes"
 	"io"
 
 	"golang.org/x/text/encoding/unicode"
@@ -19,6 +20,31 @@ func NewReader(r io.Reader) io.Reader {
 func Decode(content []byte) ([]byte, error) {
 	decoded, _, err := transform.Bytes(unicode.BOMOverride(transform.Nop), content)
 	return decoded, err
+}
+
+// Separator returns what separates the cells of a table: a comma, semicolon or tab, whichever most often stands outside
+// of quotes in the first line.
+func Separator(content []byte) rune {
+	counts := make(map[rune]int)
+	quoted := false
+	for _, r := range string(bytes.TrimLeft(content, "\r\n")) {
+		if r == '"' {
+			quoted = !quoted
+		}
+		if !quoted && (r == '\n' || r == '\r') {
+			break
+		}
+		if !quoted {
+			counts[r]++
+		}
+	}
+	best := ','
+	for _, r := range ";\t" {
+		if counts[r] > counts[best] {
+			best = r
+		}
+	}
+	return best
 }
 
 // NewLineReader returns r with a line feed in place of each carriage return that no line feed follows:

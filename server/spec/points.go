@@ -207,7 +207,11 @@ func inDomain(p *space.Parameter, value *dparetov1.Value) (x float64, message st
 		x = nearest(p, x)
 	}
 	if message == "" && !p.Contains(x) {
-		message = fmt.Sprintf("%v is not in the parameter's domain", plain(value))
+		domain := fmt.Sprintf("from %v to %v", p.Min, p.Max)
+		if p.Kind == space.Discrete {
+			domain = fmt.Sprint(p.Values)
+		}
+		message = fmt.Sprintf("%v is not in the parameter's domain, %s", plain(value), domain)
 	}
 	return x, message
 }

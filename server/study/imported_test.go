@@ -117,9 +117,9 @@ func TestRoundedParameters(t *testing.T) {
 		t.Errorf("inside: %v, %v", trial, err)
 	}
 	_, err = add(math.Nextafter(math.Nextafter(0.1, 0), 0), 64)
-	servertest.WantCode(t, err, codes.InvalidArgument, "is not in the parameter's domain")
+	servertest.WantCode(t, err, codes.InvalidArgument, "is not in the parameter's domain, from 0.1 to ")
 	_, err = add(1, 63)
-	servertest.WantCode(t, err, codes.InvalidArgument, "is not in the parameter's domain")
+	servertest.WantCode(t, err, codes.InvalidArgument, "63 is not in the parameter's domain, [16 64]")
 	_, err = add(math.NaN(), 64)
 	servertest.WantCode(t, err, codes.InvalidArgument, "is not in the parameter's domain")
 }

@@ -56,6 +56,28 @@ def test_tutorial(folder: Path) -> None:
     assert numpy.allclose(names["probabilities"][:, 1], predicted, atol=1e-5)
 
 
+def test_cells_of_other_programs(folder: Path) -> None:
+    """Blanks around cells, and a text for missing values that only this schema has."""
+    pytest.importorskip("numpy")
+    pytest.importorskip("onnxruntime")
+    shell("""
+        dpareto data example loans --rows 400 | sed 's/,,/,-,/g; s/,/ , /g' > old.csv
+        dpareto data example loans --rows 50 --seed 2 | sed 's/,,/,-,/g; s/,/ , /g' > new.csv
+        dpareto data schema old.csv --public-rows 400 --missing - --label repaid > s.yaml
+        sed -i 's/rows: private/rows: public/' s.yaml
+        dpareto study init --data old.csv --schema s.yaml --id m --trials 1 --file study.yaml
+        dpareto study create study.yaml
+        dpareto agent --study m
+        dpareto train m --recommend epsilon=100 --out model
+        dpareto predict model new.csv > predictions.csv
+        sed -i '1s/ //g' new.csv
+    """)
+    names: dict[str, Any] = {}
+    exec(blocks("python")[-1], names)
+    assert names["labels"][:, 0].tolist() == [row["repaid"] for row in predictions()]
+    assert "-" in Path("new.csv").read_text()
+
+
 @pytest.mark.parametrize(("example", "label"), [("rents", "rent"), ("crops", "crop")])
 def test_models_of_other_labels(folder: Path, example: str, label: str) -> None:
     """A number and seven classes; and a row that the program refuses."""

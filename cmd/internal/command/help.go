@@ -91,7 +91,7 @@ func wrap(text string, width int) string {
 			item = ""
 		}
 	}
-	for line := range strings.SplitSeq(text, "\n") {
+	for line := range strings.SplitSeq(continuation.ReplaceAllString(text, " "), "\n") {
 		content := strings.TrimLeft(line, " ")
 		start := len(line) - len(content)
 		switch {
@@ -120,6 +120,9 @@ func wrap(text string, width int) string {
 	flush()
 	return strings.Join(out, "\n")
 }
+
+// continuation is where a command line continues on the next line.
+var continuation = regexp.MustCompile(` \\\n *`)
 
 // gap is the space between an entry, such as a flag, and its description.
 var gap = regexp.MustCompile(`\S {2,}`)

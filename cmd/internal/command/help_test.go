@@ -24,7 +24,8 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 		long := strings.Repeat("A paragraph is filled ", 10) + "up\nto its end.\n\n  - " + strings.Repeat("an item ", 20) + "\n\n    code stays  as it is" +
 			"\n\n  an entry  " + strings.Repeat("is explained ", 6) + "and\n            continued"
 		check := leaf("check", long)
-		check.Example = "  dpareto check --store a-file-with-a-long-name.db --epsilon 0.25 --trials 16 --after 1h30m --max error=0.25"
+		check.Example = "  dpareto check --store a-file-with-a-long-name.db --epsilon 0.25 --trials 16 --after 1h30m --max error=0.25" +
+			"\n  dpareto check --store another-file-with-a-long-name.db --epsilon 0.25 --trials 16 \\\n      --after 1h30m --max error=0.25"
 		check.Flags().String("store", "", strings.Repeat("a file that is explained at length ", 4))
 		check.Flags().Float64("epsilon", 0, "a number")
 		check.Flags().Int("trials", 0, "a whole number")
@@ -48,7 +49,8 @@ func TestHelpFitsIntoTheWidth(t *testing.T) {
 			t.Errorf("more than 80 characters: %s", line)
 		}
 	}
-	for _, want := range []string{"up to its end.", "\n  - an item", "\n    an item", "\n    code stays  as it is", "\n            explained and continued\n", "--trials 16 \\\n      --after 1h30m --max error=0.25\n", `Flags of the connection, such as --address: see "program help connection".`} {
+	for _, want := range []string{"up to its end.", "\n  - an item", "\n    an item", "\n    code stays  as it is", "\n            explained and continued\n",
+		"--trials 16 \\\n      --after 1h30m --max error=0.25\n", "--epsilon 0.25 \\\n      --trials 16 --after 1h30m --max error=0.25\n", `Flags of the connection, such as --address: see "program help connection".`} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is missing in\n%s", want, help)
 		}

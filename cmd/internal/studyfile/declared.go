@@ -1,6 +1,7 @@
 package studyfile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ type Declared struct {
 	Trainer     string // its name
 	Summary     string // of the trainer, one line
 	Settings    map[string]string
+	File        string // that the study is written to; empty for ID.yaml
 	Declaration trainer.Declaration
 	Trials      int // budget
 	// WithoutDatasets are the public datasets whose runs the model of the study does not begin with.
@@ -33,7 +35,7 @@ func (d Declared) Write() []byte {
 	var w writer
 	w.linef(0, "# %s.", d.Summary)
 	w.linef(0, "#")
-	w.linef(0, "#     dpareto study create %s.yaml", d.ID)
+	w.linef(0, "#     dpareto study create %s", cmp.Or(d.File, d.ID+".yaml"))
 	agent := "dpareto agent --study " + d.ID
 	if d.DataDir != "" && d.DataDir != "." {
 		agent += " --data-dir " + d.DataDir

@@ -502,7 +502,11 @@ func (m *maker) unit(g *dparetov1.PrivacyGuarantee) {
 		size = known("δ against 1/n", "δ = %s; there are n = %s training records, and δ is below 1/n", show.Plain(g.GetDelta()), m.records)
 	}
 	unit := known("Unit of privacy", "one training record")
-	person := asked("Records of a person", "How many training records can one person have? With k of them ε is at most k times as large, and δ is at most (e^(kε) − 1)/(e^ε − 1) times as large.")
+	question := "How many training records can one person have? With k of them ε is at most k times as large, and δ is at most (e^(kε) − 1)/(e^ε − 1) times as large."
+	if m.study.GetSpec().GetTrainer().GetSettings()["schema"] != "" {
+		question += " With a group in the schema, dpareto data check prints the largest k of the file."
+	}
+	person := asked("Records of a person", question)
 	if m.perUser != "" {
 		meaning = "the data sets differ in all records of one user"
 		unit = known("Unit of privacy", "one user: all of at most %s training records", m.perUser)

@@ -24,6 +24,8 @@ type Dataset struct {
 	// Classes is the number of classes: 2 for labels −1 and 1, K > 2 for labels 0 to
 	// K−1, and 0 for labels that are neither.
 	Classes int
+	// ClassNames are the texts of the classes in a user's own data; nil in others.
+	ClassNames []string
 	// FeatureNorm is a public bound on the Euclidean norm of every row, by which a schema encodes it. 0 where
 	// none is stated.
 	FeatureNorm float64
@@ -112,7 +114,7 @@ func (d *Dataset) Select(name string, rows []int) *Dataset {
 	}
 	selected := b.dataset(name, d.Dim)
 	selected.Generated = d.Generated
-	selected.Classes, selected.FeatureNorm, selected.LabelRange = d.Classes, d.FeatureNorm, d.LabelRange
+	selected.Classes, selected.ClassNames, selected.FeatureNorm, selected.LabelRange = d.Classes, d.ClassNames, d.FeatureNorm, d.LabelRange
 	if d.Groups != nil {
 		selected.Groups = make([]int, len(rows))
 		for k, i := range rows {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
@@ -95,9 +96,15 @@ func Constants(parts *dataset.Parts, options trainer.Options) []trainer.Constant
 			most = label
 		}
 	}
+	class := fmt.Sprintf("class %g", most)
+	if names := first.ClassNames; len(names) == 2 {
+		class = strconv.Quote(names[int(most+1)/2])
+	} else if names != nil {
+		class = strconv.Quote(names[int(most)])
+	}
 	return []trainer.ConstantDeclaration{{
 		Name:   "majority",
-		Usage:  fmt.Sprintf("always predict class %g, the class of most of the %d %s examples", most, first.Rows, where),
+		Usage:  fmt.Sprintf("always predict %s, the class of most of the %d %s examples", class, first.Rows, where),
 		Values: map[string]float64{MetricError: float64(first.Rows-counts[most]) / float64(first.Rows)},
 	}}
 }

@@ -28,9 +28,9 @@ const (
 )
 
 // encodeONNX returns the model as an ONNX file, encoding of rows included. Its inputs are the columns of the
-// schema: N × 1 texts, or N × 1 or N × Length doubles, NaN where one is missing. The first output is the label, under the
-// name of its column. The second is the probabilities of the classes, if the model has any. A row that
-// predict refuses has the label "", or NaN.
+// schema: N × 1 texts without blanks around them, or N × 1 or N × Length doubles, NaN where one is missing. The first
+// output is the label, under the name of its column. The second is the probabilities of the classes, if the model has
+// any. A row that predict refuses has the label "", or NaN.
 func encodeONNX(m *Model) []byte {
 	g := &graph{names: make(map[string]int)}
 	s := m.Card.Schema

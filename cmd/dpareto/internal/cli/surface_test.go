@@ -92,11 +92,32 @@ func TestValuesOfFlags(t *testing.T) {
 func TestHelpFits(t *testing.T) {
 	leaves(root(), func(path string, _ *cobra.Command) {
 		for line := range strings.Lines(clitest.Succeed(t, path+" --help")) {
-			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 && len(strings.Fields(line)) > 2 {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 && len(strings.Fields(strings.TrimSuffix(line, ` \`))) > 2 {
 				t.Errorf("dpareto %s --help: %s", path, line)
 			}
 		}
 	})
+}
+
+// A shell reads every example of the help as it is printed: what continues a command follows a backslash.
+func TestExamplesCanBeCopied(t *testing.T) {
+	continued := 0
+	leaves(root(), func(path string, _ *cobra.Command) {
+		_, examples, _ := strings.Cut(clitest.Succeed(t, path+" --help"), "\nExamples:\n")
+		examples, _, _ = strings.Cut(examples, "\n\n")
+		open := false
+		for line := range strings.SplitSeq(examples, "\n") {
+			if indented := strings.HasPrefix(line, "    "); indented != open {
+				t.Errorf("dpareto %s --help: %q continues a command: %v, after a backslash: %v", path, line, indented, open)
+			}
+			if open = strings.HasSuffix(line, ` \`); open {
+				continued++
+			}
+		}
+	})
+	if continued < 20 {
+		t.Errorf("%d lines are continued", continued)
+	}
 }
 
 // The help has the commands in groups, and every command of dpareto's own is in one.

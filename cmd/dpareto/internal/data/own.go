@@ -38,6 +38,7 @@ categories, an id (group), how the rows are divided (split).`,
 	flags := cmd.Flags()
 	flags.IntVar(&sample.Rows, "public-rows", 0, "number of first rows that are public (required)")
 	flags.StringVar(&sample.Label, "label", "", "column to predict (required)")
+	flags.StringSliceVar(&sample.Missing, "missing", nil, "texts that stand for a missing value, in addition to empty, NA and the like")
 	flags.BoolVar(&rowsPublic, "number-public", false, "state that everyone may know the number of rows, which trainers need")
 	return cmd
 }

@@ -31,9 +31,9 @@ func TestDataCheck(t *testing.T) {
 			"warning,,validation and test examples equal a training example: errors on them flatter a model,11",
 			"fact,,training examples,29", "fact,,features,2", "fact,,bound on the norm of a row: 0.5,"}},
 		{good + "12345,a,0.5\n", command.ExitOK, []string{"warning,x,numbers outside the range were moved to its ends,1"}},
-		{good + "SECRET,a,0.5\n,b,1\n,a,SECRET\n1,SECRET,0\n", command.ExitFailure, []string{"error,x,values are not finite numbers,1",
-			"error,x,values are missing; the schema can say missing: indicator,2", "error,z,values are not finite numbers,1",
-			"error,y,labels are not among the values of the schema,1"}},
+		{good + "SECRET,a,0.5\n,b,1\n,a,SECRET\n1,SECRET,0\n", command.ExitFailure, []string{"error,x,values are not finite numbers; missing of the schema has the texts of missing values,1",
+			"error,x,values are missing; the schema can say missing: indicator,2", "error,z,values are not finite numbers; missing of the schema has the texts of missing values,1",
+			"error,y,labels are not among the values of the schema; rows without a label must be left out,1"}},
 	} {
 		stdout, stderr, code := clitest.Invoke(t, "", "data", "check", file(tt.rows), "--schema", schema, "--output", "csv")
 		if code != tt.code || strings.Contains(stdout+stderr, "SECRET") || strings.Contains(stdout+stderr, "12345") {

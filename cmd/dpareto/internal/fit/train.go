@@ -67,6 +67,7 @@ type job struct {
 	parameters trainer.Parameters
 	answer     *dparetov1.QueryFrontResponse
 	bounds     map[string]float64
+	constants  []trainer.ConstantDeclaration
 }
 
 func train(ctx context.Context, call *remote.Call, f trainFlags) error {
@@ -98,6 +99,11 @@ func train(ctx context.Context, call *remote.Call, f trainFlags) error {
 	for _, name := range []string{experiment.MetricError, experiment.MetricTestError} {
 		if values := measured.Metrics[name]; len(values) == 1 {
 			call.Env.Sayf("%s: %s (for you: it is no part of the model, and not private)\n", name, show.Number(values[0]))
+		}
+	}
+	for _, c := range j.constants {
+		if errors, worst := measured.Metrics[experiment.MetricError], c.Values[experiment.MetricError]; len(errors) == 1 && errors[0] >= worst {
+			call.Env.Sayf("the error is no lower than without a model (%s: %s)\n", c.Usage, show.Number(worst))
 		}
 	}
 	_, err = fmt.Fprintln(call.Env.Stdout, f.out)
@@ -143,10 +149,16 @@ func (f *trainFlags) prepare(ctx context.Context, handle *dpareto.Study) (*job, 
 	if j.schema, err = table.ParseSchema(content); err != nil {
 		return nil, err
 	}
-	opened, err := builtin.Registry().New(ctx, name, trainer.Options{DataDir: f.dataDir, Settings: settings})
+	registry, options := builtin.Registry(), trainer.Options{DataDir: f.dataDir, Settings: settings}
+	opened, err := registry.New(ctx, name, options)
 	if err != nil {
 		return nil, err
 	}
+	declaration, err := registry.Declare(ctx, name, options)
+	if err != nil {
+		return nil, err
+	}
+	j.constants = declaration.Constants
 	private, ok := opened.(trainer.PrivateTrainer)
 	if !ok {
 		return nil, fmt.Errorf("trainer %s does not know its mechanism", opened.Name())
@@ -167,8 +179,10 @@ func (j *job) card(ctx context.Context, call *remote.Call, handle *dpareto.Study
 	if chosen, ok := j.parameters[dpsgd.ParameterModel].(string); ok {
 		kind = chosen
 	}
+	schema := *j.schema
+	schema.Missing = schema.MissingTexts() // in full, for readers without the defaults
 	card := &fitted.Card{
-		Format: fitted.Format, Model: model.Kind(kind), Schema: j.schema,
+		Format: fitted.Format, Model: model.Kind(kind), Schema: &schema,
 		Trainer: j.trainer.Name(), Parameters: j.parameters,
 		Guarantee: fitted.Guarantee{Epsilon: stated.GetEpsilon(), Delta: stated.GetDelta(), Adjacency: enum.Name(stated.GetAdjacency())},
 		Search:    fitted.Search{Study: view.ID(j.study.GetName()), Revision: j.answer.GetRevision(), Bounds: j.bounds},
@@ -196,8 +210,20 @@ func (j *job) card(ctx context.Context, call *remote.Call, handle *dpareto.Study
 		search = fmt.Sprintf(what+". ε and δ of this run are added to it", show.NumberUp(composed.GetEpsilon()), show.Number(composed.GetDelta()))
 	}
 	card.Statement = fmt.Sprintf("One run with ε = %s and δ = %s, %s adjacency, for the training rows. The search that chose the configuration had "+
-		"%d runs on the same rows: %s. Validation and test rows, whose errors guided the search, have no guarantee. ε is for one row. "+
+		"%d runs on the same rows: %s. Validation and test rows, whose errors guided the search, have no guarantee. ε is for %s. "+
 		"The ledger does not have this run: further trainings on the same rows, also those that were thrown away, add their ε.",
-		show.NumberUp(card.Guarantee.Epsilon), show.Number(card.Guarantee.Delta), card.Guarantee.Adjacency, card.Search.Runs, search)
+		show.NumberUp(card.Guarantee.Epsilon), show.Number(card.Guarantee.Delta), card.Guarantee.Adjacency, card.Search.Runs, search, unit(j.study.GetSpec(), j.schema))
 	return card, nil
+}
+
+// unit says whose rows ε is for.
+func unit(spec *dparetov1.StudySpec, schema *table.Schema) string {
+	switch k := show.PrivacyMetric(spec).GetComputed().GetPrivacy().GetDpSgd().GetRecordsPerUser(); {
+	case k != "":
+		return "all training rows of a user, if these are at most " + k
+	case schema.Group != "":
+		return fmt.Sprintf("one row, and larger for an id in column %q with several", schema.Group)
+	default:
+		return "one row"
+	}
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/suggest/dpsgd"
 )
 
@@ -111,6 +113,11 @@ func (f *initFlags) own(ctx context.Context, env *command.Env) error {
 	for _, finding := range read.Findings {
 		env.Sayf("%s: %s\n", own[experiment.SettingDataset], finding)
 	}
+	if !f.constant {
+		for _, c := range experiment.Constants(read.Parts, trainer.Options{}) {
+			env.Sayf("%s: %s: error %s; --constant adds it to the study\n", own[experiment.SettingDataset], c.Usage, show.Number(c.Values[experiment.MetricError]))
+		}
+	}
 	f.dataDir = filepath.Dir(f.data)
 	f.trainer = cmp.Or(f.trainer, dpsgdtrainer.Name)
 	if read.Parts.Train.Classes > 2 && (f.trainer == dpsgdtrainer.Name || f.trainer == dpsgdtrainer.NameAdam) {
@@ -129,8 +136,11 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 	if f.trials < 1 {
 		return command.Usagef("--trials must be at least 1, is %d", f.trials)
 	}
-	if !(f.epsilon > 0) {
-		return command.Usagef("--epsilon-reference must be positive, is %g", f.epsilon)
+	if !(f.epsilon > 0) || math.IsInf(f.epsilon, 1) {
+		return command.Usagef("--epsilon-reference must be positive and finite, is %g", f.epsilon)
+	}
+	if f.id != "" && !resource.IsID(f.id) {
+		return command.Usagef("--id must be %s, is %q", resource.IDRule, f.id)
 	}
 	if f.data != "" {
 		if err := f.own(ctx, env); err != nil {
@@ -142,6 +152,10 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 	declaration, err := registry.Declare(ctx, f.trainer, read)
 	if err != nil {
 		return err
+	}
+	pure := declaration.Privacy != nil && declaration.Privacy.Delta == 0
+	if delta != nil && !(*delta > 0 && *delta < 1 || *delta == 0 && pure) {
+		return command.Usagef("--delta must be above 0 and below 1, is %g", *delta)
 	}
 	if len(declaration.Parameters) == 0 {
 		return command.Usage(errors.New("--set fixes every parameter: none is left to study"))
@@ -157,7 +171,7 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 	}
 	study := studyfile.Declared{
 		ID: f.id, Trainer: f.trainer, Settings: f.settings, Declaration: declaration,
-		Trials: f.trials, EpsilonReference: f.epsilon, Delta: delta,
+		Trials: f.trials, EpsilonReference: f.epsilon, Delta: delta, File: f.file,
 	}
 	if f.data != "" {
 		study.DataDir = f.dataDir

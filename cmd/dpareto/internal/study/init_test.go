@@ -89,7 +89,7 @@ func TestStudyInitConstant(t *testing.T) {
 	address, _ := clitest.StartServer(t)
 	for id, line := range map[string]string{
 		"sgd": initAdult, "output": "study init --trainer output-perturbation --set generated=true --set train_rows=2000",
-		"objective": "study init --trainer objective-perturbation --set generated=true --set train_rows=2000",
+		"objective": "study init --trainer objective-perturbation --delta 0 --set generated=true --set train_rows=2000",
 	} {
 		if plain := clitest.Succeed(t, line); strings.Contains(plain, "constant_points") {
 			t.Errorf("%s: without --constant:\n%s", id, plain)
@@ -119,16 +119,21 @@ func TestStudyInitUsage(t *testing.T) {
 	existing := filepath.Join(t.TempDir(), "study.yaml")
 	require.NoError(t, os.WriteFile(existing, nil, 0o600))
 	for line, want := range map[string]string{
-		"study init":                            "--trainer or --data is required",
-		"study init --trainer nobody":           `trainer "nobody" is unknown, want one of`,
-		initAdult + " --trials 0":               "--trials must be at least 1, is 0",
-		initAdult + " --set bogus=1":            `setting "bogus" of trainer dp-sgd is unknown`,
-		initAdult + " --set lot_size=many":      `setting lot_size is "many", want a whole number`,
-		initAdult + " --epsilon-reference -1":   "--epsilon-reference must be positive, is -1",
-		initAdult + " --file " + existing:       "--force overwrites it",
-		initAdult + " --set clipping_norm=-1":   `parameter "clipping_norm" is -1`,
-		initAdult + " --set lot_size=3000":      `parameter "lot_size" is 3000`,
-		initAdult + " --set noise_multiplier=0": `parameter "noise_multiplier"`,
+		"study init":                                   "--trainer or --data is required",
+		"study init --trainer nobody":                  `trainer "nobody" is unknown, want one of`,
+		initAdult + " --trials 0":                      "--trials must be at least 1, is 0",
+		initAdult + " --set bogus=1":                   `setting "bogus" of trainer dp-sgd is unknown`,
+		initAdult + " --set lot_size=many":             `setting lot_size is "many", want a whole number`,
+		initAdult + " --epsilon-reference -1":          "--epsilon-reference must be positive and finite, is -1",
+		initAdult + " --epsilon-reference Inf":         "--epsilon-reference must be positive and finite, is +Inf",
+		initAdult + " --delta 0":                       "--delta must be above 0 and below 1, is 0",
+		initAdult + " --delta NaN":                     "--delta must be above 0 and below 1, is NaN",
+		"study init --trainer sparse-vector --delta 1": "--delta must be above 0 and below 1, is 1",
+		initAdult + " --id Adult":                      `--id must be a lower-case letter followed by at most 62`,
+		initAdult + " --file " + existing:              "--force overwrites it",
+		initAdult + " --set clipping_norm=-1":          `parameter "clipping_norm" is -1`,
+		initAdult + " --set lot_size=3000":             `parameter "lot_size" is 3000`,
+		initAdult + " --set noise_multiplier=0":        `parameter "noise_multiplier"`,
 	} {
 		if _, stderr, code := clitest.Invoke(t, "", strings.Fields(line)...); code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s", line, code, stderr)

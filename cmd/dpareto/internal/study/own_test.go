@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func TestOwnData(t *testing.T) {
 	content, err := os.ReadFile(path("study.yaml"))
 	require.NoError(t, err)
 	for _, want := range []string{
-		"dpareto agent --study mine --data-dir " + folder, `dataset_size: "403"`, `learning_rate: "normalized_learning_rate / clipping_norm"`,
+		"dpareto study create " + path("study.yaml") + "\n", "dpareto agent --study mine --data-dir " + folder, `dataset_size: "403"`, `learning_rate: "normalized_learning_rate / clipping_norm"`,
 		`dataset: "my.csv"`, `schema: "my.yaml"`, "data_digest: ", "schema_digest: ",
 	} {
 		if !strings.Contains(string(content), want) {
@@ -78,7 +79,7 @@ func TestOwnData(t *testing.T) {
 	clitest.WantFailure(t, "but the study was made with data of digest", agent...)
 	write("my.csv", table+"p9,SECRET,1,private,x,no\n")
 	if _, stderr, code := clitest.Invoke(t, "", agent...); code != command.ExitFailure || strings.Contains(stderr, "SECRET") ||
-		!strings.Contains(stderr, `column \"age\": values are not finite numbers (1 rows)`) && !strings.Contains(stderr, `column "age": values are not finite numbers (1 rows)`) {
+		!strings.Contains(stderr, `column \"age\": values are not finite numbers; missing of the schema has the texts of missing values (1 rows)`) && !strings.Contains(stderr, `column "age": values are not finite numbers; missing of the schema has the texts of missing values (1 rows)`) {
 		t.Errorf("broken data: exit code %d, %s", code, stderr)
 	}
 	write("my.csv", table)
@@ -164,6 +165,62 @@ func TestOwnDataOfEveryTrainer(t *testing.T) {
 		if id == "output" || id == "objective" {
 			clitest.WantFailure(t, "hands out no model of these settings", "train", id, "--recommend", "error=1", "--out", filepath.Join(folder, "m"), "--server", address)
 		}
+	}
+}
+
+// Of rare labels, init states the baseline, and train says if a model is no better.
+func TestOwnDataOfRareLabels(t *testing.T) {
+	page := clitest.Document(t, "docs/how-to/rare-labels.md")
+	address, _ := clitest.StartServer(t)
+	t.Setenv("DPARETO_SERVER", address)
+	t.Chdir(t.TempDir())
+	var table strings.Builder
+	table.WriteString("id,x,sick\n")
+	for i := range 400 {
+		label := "no"
+		if i%40 == 0 {
+			label = "yes"
+		}
+		fmt.Fprintf(&table, "p%d,%d,%s\n", i/2, i*i%7, label)
+	}
+	require.NoError(t, os.WriteFile("my.csv", []byte(table.String()), 0o600))
+	require.NoError(t, os.WriteFile("my.yaml", []byte("{rows: public, label: {column: sick, values: ['no', 'yes']}, features: [{column: x, range: [0, 6]}], group: id}"), 0o600))
+	init := strings.Fields("study init --data my.csv --schema my.yaml --trials 1 --set noise_multiplier=16 --set epochs=1")
+	file, said := clitest.Must(t, "", init...)
+	const baseline = `always predict "no", the class of most of the `
+	if !strings.Contains(said, "my.csv: "+baseline) || !strings.Contains(said, "--constant adds it to the study") || strings.Contains(file, "constant_points") {
+		t.Errorf("init said %s", said)
+	}
+	if constant, _ := clitest.Must(t, "", append(init, "--constant")...); !strings.Contains(constant, "# "+baseline) {
+		t.Errorf("the study\n%s", constant)
+	}
+	clitest.Must(t, file, "study", "create", "-", "--id", "rows")
+	clitest.Succeed(t, "agent --workers 1 --seed 1 --study rows")
+	_, said = clitest.Must(t, "", strings.Fields("train rows --recommend epsilon=50 --out model")...)
+	if !strings.Contains(said, `ε is for one row, and larger for an id in column "id" with several.`) || !strings.Contains(said, "the error is no lower than without a model ("+baseline) {
+		t.Errorf("train said %s", said)
+	}
+
+	// The objective that the page on rare labels has.
+	_, block, _ := strings.Cut(page, "\n    - id: error\n")
+	block, _, _ = strings.Cut("    - id: error\n"+block, "\n\n")
+	for metric := range strings.SplitSeq(block, "    - id: ") {
+		if id, _, ok := strings.Cut(metric, "\n"); ok {
+			declared := regexp.MustCompile(`    - id: ` + id + ` (?s:.*?reported: .*?\n)`)
+			file = declared.ReplaceAllLiteralString(file, "    - id: "+strings.TrimSuffix(metric, "\n")+"\n")
+		}
+	}
+	created, _ := clitest.Must(t, file, "study", "create", "-", "--id", "ranked")
+	if !strings.Contains(created, "auc: objective to maximize") || !strings.Contains(created, "error: tracked") {
+		t.Errorf("the study\n%s", created)
+	}
+	clitest.Succeed(t, "agent --workers 1 --seed 1 --study ranked")
+	if recommended := clitest.Succeed(t, "recommend ranked --epsilon 50 --output json"); !strings.Contains(recommended, `"optimize": "auc"`) {
+		t.Errorf("recommended\n%s", recommended)
+	}
+
+	if stated := clitest.Succeed(t, "statement rows --trial 1 --price=false"); !strings.Contains(strings.Join(strings.Fields(stated), " "), "dpareto data check prints the largest k") {
+		t.Errorf("statement\n%s", stated)
 	}
 }
 

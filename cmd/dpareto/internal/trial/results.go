@@ -99,7 +99,7 @@ func readCSV(content []byte) (*table, error) {
 	} else if strings.EqualFold(strings.TrimRight(string(first), "\r\n"), "sep=\t") {
 		content, skipped, t.comma = rest, 1, '\t'
 	} else {
-		t.comma = separator(content)
+		t.comma = text.Separator(content)
 	}
 	reader := csv.NewReader(text.NewLineReader(bytes.NewReader(content), true))
 	reader.Comma = t.comma
@@ -162,30 +162,6 @@ func syntax(err error) error {
 		return fmt.Errorf("column %d: %w", malformed.Column, malformed.Err)
 	}
 	return err
-}
-
-// separator returns the character that most often stands outside of quotes in the first line.
-func separator(content []byte) rune {
-	counts := make(map[rune]int)
-	quoted := false
-	for _, r := range string(bytes.TrimLeft(content, "\r\n")) {
-		if r == '"' {
-			quoted = !quoted
-		}
-		if !quoted && (r == '\n' || r == '\r') {
-			break
-		}
-		if !quoted {
-			counts[r]++
-		}
-	}
-	best := ','
-	for _, r := range ";\t" {
-		if counts[r] > counts[best] {
-			best = r
-		}
-	}
-	return best
 }
 
 // checkNames refuses a header with a name twice, and drops columns without one: those that spreadsheets

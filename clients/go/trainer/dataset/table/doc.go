@@ -1,7 +1,7 @@
 // Package table reads a user's own data: a file, and a [Schema] that says what its columns mean.
 //
 // Formats are recognised by their first bytes:
-//   - CSV with a header, the default; tabs separate columns in files called *.tsv;
+//   - CSV in UTF-8 with a header, the default; commas, semicolons or tabs separate columns;
 //   - Parquet: dates and times are texts in the form of ISO 8601, a list is a column of several numbers;
 //   - NPZ of NumPy: every array is a column, a matrix a column of several numbers. A single array, NPY, is the column x;
 //   - LIBSVM, by the name *.libsvm, *.svmlight or *.svm: the columns label and x, whose number k−1 has index k;

@@ -70,7 +70,7 @@ func newEncoder(s *Schema) *encoder {
 		first += f.width()
 	}
 	e.dense = 2*numbers >= first
-	e.data = dataset.Dataset{Dim: first, Classes: len(s.Label.Values), FeatureNorm: e.bound}
+	e.data = dataset.Dataset{Dim: first, Classes: len(s.Label.Values), ClassNames: s.Label.Values, FeatureNorm: e.bound}
 	if len(s.Label.Range) > 0 {
 		e.data.LabelRange = [2]float64(s.Label.Range)
 	}
@@ -190,10 +190,10 @@ func element(name string, k int) string { return name + strconv.Itoa(k) }
 
 // Problems of rows.
 const (
-	problemLabel       = "labels are not among the values of the schema"
-	problemLabelNumber = "labels are not finite numbers"
+	problemLabel       = "labels are not among the values of the schema; rows without a label must be left out"
+	problemLabelNumber = "labels are not finite numbers; rows without a label must be left out"
 	problemMissing     = "values are missing; the schema can say missing: indicator"
-	problemNumber      = "values are not finite numbers"
+	problemNumber      = "values are not finite numbers; missing of the schema has the texts of missing values"
 	problemCategory    = "values are not among the categories of the schema, which can say unknown: other"
 	problemID          = "ids are missing"
 	problemTime        = "times have another form than test_from"

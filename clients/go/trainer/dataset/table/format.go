@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/internal/text"
@@ -40,6 +41,8 @@ type cell struct {
 	text    string
 	number  float64
 	numeric bool
+	// decimalComma says that a number in text may have a comma before its fraction.
+	decimalComma bool
 }
 
 // String returns the text of the cell, of a number in decimal notation.
@@ -57,7 +60,11 @@ func (c cell) String() string {
 // finite returns the finite number in the cell.
 func (c cell) finite() (x float64, ok bool) {
 	if !c.numeric {
-		return text.Number(c.text, 64)
+		number := c.text
+		if c.decimalComma {
+			number = strings.Replace(number, ",", ".", 1)
+		}
+		return text.Number(number, 64)
 	}
 	return c.number, !math.IsNaN(c.number) && !math.IsInf(c.number, 0)
 }
@@ -152,7 +159,7 @@ func hashFiles(paths ...string) ([]byte, error) {
 	return sums, nil
 }
 
-// comma returns the separator of a file, which the schema may give.
+// comma returns the separator of a file, which the schema may give, or 0 where the header shows it.
 func comma(separator, file string) rune {
 	for _, r := range separator {
 		return r
@@ -160,7 +167,7 @@ func comma(separator, file string) rune {
 	if hasSuffix(file, ".tsv") {
 		return '\t'
 	}
-	return ','
+	return 0
 }
 
 // csvReader reads CSV with a header.
@@ -172,20 +179,25 @@ type csvReader struct {
 }
 
 func newCSV(r io.Reader, comma rune) (*csvReader, error) {
-	c := &csvReader{lines: csv.NewReader(text.NewLineReader(text.NewReader(r), true))}
+	buffered := bufio.NewReaderSize(text.NewReader(r), 1<<16)
+	if comma == 0 {
+		head, _ := buffered.Peek(1 << 16) // what is wrong shows again when the header is read
+		comma = text.Separator(head)
+	}
+	c := &csvReader{lines: csv.NewReader(text.NewLineReader(buffered, true))}
 	c.lines.Comma = comma
 	c.lines.TrimLeadingSpace = comma != ' ' && comma != '\t'
 	c.lines.FieldsPerRecord = -1
 	c.lines.ReuseRecord = true
-	record, err := c.lines.Read()
+	record, err := c.read()
 	if errors.Is(err, io.EOF) {
 		return nil, errors.New("is empty, must have a header with the names of the columns")
 	}
 	if err != nil {
-		return nil, c.withoutValues(err)
+		return nil, err
 	}
 	for _, name := range record {
-		c.fields = append(c.fields, field{name: strings.TrimSpace(name)})
+		c.fields = append(c.fields, field{name: name})
 	}
 	c.row = make([]cell, len(c.fields))
 	return c, nil
@@ -193,17 +205,33 @@ func newCSV(r io.Reader, comma rune) (*csvReader, error) {
 
 func (c *csvReader) header() []field { return c.fields }
 
-func (c *csvReader) next() ([]cell, string, error) {
+// read returns the texts of the next line.
+func (c *csvReader) read() ([]string, error) {
 	record, err := c.lines.Read()
 	if err != nil {
-		return nil, "", c.withoutValues(err)
+		return nil, c.withoutValues(err)
+	}
+	for i, value := range record {
+		if !utf8.ValidString(value) {
+			line, _ := c.lines.FieldPos(i)
+			return nil, fmt.Errorf("line %d: is not UTF-8: save the file as UTF-8, or convert it, such as by iconv -f WINDOWS-1252 -t UTF-8", line)
+		}
+		record[i] = strings.TrimSpace(value)
+	}
+	return record, nil
+}
+
+func (c *csvReader) next() ([]cell, string, error) {
+	record, err := c.read()
+	if err != nil {
+		return nil, "", err
 	}
 	c.rows++
 	if len(record) != len(c.row) {
 		return nil, fmt.Sprintf("rows do not have the %d fields of the header", len(c.row)), nil
 	}
 	for i, value := range record {
-		c.row[i].text = strings.TrimSpace(value)
+		c.row[i] = cell{text: value, decimalComma: c.lines.Comma == ';'}
 	}
 	return c.row, "", nil
 }

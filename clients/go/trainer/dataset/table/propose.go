@@ -23,10 +23,13 @@ type Sample struct {
 	Path  string
 	Rows  int    // that are public: none after them is looked at
 	Label string // column
+	// Missing are texts that stand for a missing value, in addition to DefaultMissing.
+	Missing []string
 }
 
 // Propose returns a schema that is proposed from public rows, and what it leaves out, in words. The schema
-// holds the number of rows for private. Errors and notes have names of columns, which the header has.
+// holds the number of rows for private. Errors and notes have names of columns, which the header has, and texts of the
+// public rows.
 func Propose(sample Sample) (s *Schema, notes []string, err error) {
 	if sample.Rows < 1 {
 		return nil, nil, fmt.Errorf("public rows: must be at least 1, are %d: ranges and categories are never read from private rows; "+
@@ -46,20 +49,29 @@ func Propose(sample Sample) (s *Schema, notes []string, err error) {
 		return nil, nil, err
 	}
 	s = &Schema{Rows: Private, Label: Label{Column: sample.Label}}
+	missing := slices.Concat(DefaultMissing, sample.Missing)
+	if len(sample.Missing) > 0 {
+		s.Missing = missing
+	}
 	for _, c := range columns {
+		f, why := c.propose(missing)
 		if c.name == sample.Label {
 			values := slices.Sorted(maps.Keys(c.counts))
-			if f, _ := c.propose(); len(values) > mostClasses && len(f.Range) > 0 && f.Missing == "" {
+			if len(values) > mostClasses && len(f.Range) > 0 && f.Missing == "" {
 				s.Label.Range = f.Range
 				continue
 			}
 			if len(values) < 2 || len(values) > mostLabels {
-				return nil, nil, fmt.Errorf("label %q: has %d values in the public rows, must have 2 to %d unless all are numbers", c.name, len(values), mostLabels)
+				err := fmt.Errorf("label %q: has %d values in the public rows, must have 2 to %d unless all are numbers", c.name, len(values), mostLabels)
+				if texts := c.texts(c.counts); len(texts) > 0 {
+					err = fmt.Errorf("%w, which %q are not; leave out rows without a label", err, texts[:min(3, len(texts))])
+				}
+				return nil, nil, err
 			}
 			s.Label.Values = values
 			continue
 		}
-		if f, why := c.propose(); why != "" {
+		if why != "" {
 			notes = append(notes, fmt.Sprintf("%s is left out: %s", c.name, why))
 		} else {
 			s.Features = append(s.Features, f)
@@ -71,7 +83,14 @@ func Propose(sample Sample) (s *Schema, notes []string, err error) {
 // sampled is a column with the texts of its public cells, and how often each occurs.
 type sampled struct {
 	field
-	counts map[string]int
+	counts  map[string]int
+	numbers map[string]float64 // of the texts that are finite numbers
+}
+
+// texts returns those of some cells that are no numbers, in order.
+func (c sampled) texts(cells map[string]int) []string {
+	isNumber := func(text string) bool { _, ok := c.numbers[text]; return ok }
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(cells)), isNumber)
 }
 
 // samples returns the columns of a file with their public cells.
@@ -83,7 +102,7 @@ func samples(rows reader, sample Sample) ([]sampled, error) {
 			return nil, errors.New("header: must have the names of the columns, which are no numbers")
 		}
 		names = append(names, f.name)
-		columns = append(columns, sampled{f, make(map[string]int)})
+		columns = append(columns, sampled{f, make(map[string]int), make(map[string]float64)})
 	}
 	if repeats(names) {
 		return nil, errors.New("header: must have different names")
@@ -94,7 +113,7 @@ func samples(rows reader, sample Sample) ([]sampled, error) {
 	for number := range sample.Rows {
 		row, problem, err := rows.next()
 		if errors.Is(err, io.EOF) {
-			break
+			return nil, fmt.Errorf("public rows: are %d, but the file has only %d", sample.Rows, number)
 		}
 		if err != nil {
 			return nil, err
@@ -105,7 +124,11 @@ func samples(rows reader, sample Sample) ([]sampled, error) {
 		at := 0
 		for _, c := range columns {
 			for range max(1, c.length) {
-				c.counts[row[at].String()]++
+				text := row[at].String()
+				c.counts[text]++
+				if x, ok := row[at].finite(); ok {
+					c.numbers[text] = x
+				}
 				at++
 			}
 		}
@@ -114,10 +137,10 @@ func samples(rows reader, sample Sample) ([]sampled, error) {
 }
 
 // propose returns a feature for the column, or why there is none.
-func (c sampled) propose() (f Feature, why string) {
+func (c sampled) propose(missing []string) (f Feature, why string) {
 	f.Column, f.Length = c.name, c.length
 	cells := maps.Clone(c.counts)
-	for _, text := range DefaultMissing {
+	for _, text := range missing {
 		if cells[text] > 0 {
 			f.Missing = Indicator
 			delete(cells, text)
@@ -129,14 +152,12 @@ func (c sampled) propose() (f Feature, why string) {
 	least, largest, count := math.Inf(1), math.Inf(-1), 0
 	for cell, n := range cells {
 		count += n
-		x, ok := text.Number(cell, 64)
-		if !ok {
-			least = math.NaN()
-			continue
+		if x, ok := c.numbers[cell]; ok {
+			least, largest = min(least, x), max(largest, x)
 		}
-		least, largest = min(least, x), max(largest, x) // NaN stays
 	}
-	if width := largest - least; width > 0 && !math.IsInf(width, 1) {
+	texts := c.texts(cells)
+	if width := largest - least; len(texts) == 0 && width > 0 && !math.IsInf(width, 1) {
 		step := math.Pow(10, math.Floor(math.Log10(width)))
 		f.Range = []float64{step * math.Floor(least/step), step * math.Ceil(largest/step)}
 	}
@@ -146,7 +167,11 @@ func (c sampled) propose() (f Feature, why string) {
 	if len(f.Range) > 0 {
 		return f, ""
 	}
-	if len(cells) > mostCategories || 2*len(cells) > count {
+	tooMany := len(cells) > mostCategories || 2*len(cells) > count
+	if tooMany && len(texts) > 0 && 2*len(texts) < len(cells) {
+		return f, fmt.Sprintf("%q are among its numbers; give those that stand for a missing value with --missing", texts[:min(3, len(texts))])
+	}
+	if tooMany {
 		return f, "it has too many different texts for categories"
 	}
 	f.Categories, f.Unknown = slices.Sorted(maps.Keys(cells)), Other

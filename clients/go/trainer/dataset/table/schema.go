@@ -24,7 +24,8 @@ type Schema struct {
 	// Rows is Public or Private: whether the number of rows of each part may be known to everyone who
 	// sees a study, its statement or its ε. Every mechanism of the trainers depends on it.
 	Rows string `json:"rows" yaml:"rows"`
-	// Separator of the columns, one character. Empty means a comma, or a tab in a file called *.tsv.
+	// Separator of the columns, one character. Empty means the comma, semicolon or tab that the header has most, and a
+	// tab in a file called *.tsv. Numbers between semicolons may have decimal commas.
 	Separator string `json:"separator,omitempty" yaml:"separator,omitempty"`
 	// Missing are the texts that stand for a missing value. Nil means DefaultMissing.
 	Missing []string `json:"missing,omitzero" yaml:"missing,omitempty,flow"`
@@ -129,14 +130,18 @@ func ParseSchema(content []byte) (*Schema, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("schema: is empty")
 		}
-		return nil, fmt.Errorf("schema: %s", strings.Join(strings.Fields(strings.TrimPrefix(typeNames.Replace(err.Error()), "yaml: ")), " "))
+		message := strings.TrimPrefix(err.Error(), "yaml: ")
+		if several, ok := errors.AsType[*yaml.TypeError](err); ok {
+			message = strings.Join(several.Errors, "; ")
+		}
+		return nil, fmt.Errorf("schema: %s", typeNames.Replace(message))
 	}
 	return s, s.Validate()
 }
 
 // typeNames replaces names of types in the errors of a decoder.
 var typeNames = strings.NewReplacer(
-	"unmarshal errors:", "", " in type table.Schema", "", " in type table.Label", " of label", " in type table.Feature", " of a feature",
+	" in type table.Schema", "", " in type table.Label", " of label", " in type table.Feature", " of a feature",
 	" in type table.Split", " of split", " in type table.Time", " of split.time",
 	" in type table.Fairness", " of fairness", "not found", "is unknown")
 

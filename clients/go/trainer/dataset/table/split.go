@@ -138,8 +138,13 @@ func (e *encoder) judge(parts *dataset.Parts, to []int) {
 	if e.groups == nil {
 		return
 	}
-	part, shared, repeated := make(map[uint64]int), 0, 0
+	part, trained, shared, repeated := make(map[uint64]int), make(map[uint64]int), 0, 0
+	most := 0 // training rows of an id
 	for i, group := range e.groups {
+		if to[i] == toTrain {
+			trained[group]++
+			most = max(most, trained[group])
+		}
 		first, ok := part[group]
 		switch {
 		case !ok:
@@ -154,6 +159,6 @@ func (e *encoder) judge(parts *dataset.Parts, to []int) {
 		e.found.addCount(false, e.schema.Group, "rows have an id that also stands in another part", shared)
 	}
 	if repeated > 0 {
-		e.found.addCount(false, e.schema.Group, "rows repeat an id: epsilon is for one row, and an id with k rows has less protection", repeated)
+		e.found.addCount(false, e.schema.Group, fmt.Sprintf("rows repeat an id: epsilon is for one row, and an id has up to %d training rows", most), repeated)
 	}
 }

@@ -276,6 +276,10 @@ func TestSplits(t *testing.T) {
 		if shared != strings.HasPrefix(split, "group: person\nsplit") {
 			t.Errorf("%s: findings %v", split, table.Findings)
 		}
+		counted := slices.ContainsFunc(table.Findings, func(f Finding) bool { return strings.Contains(f.Problem, "an id has up to 2 training rows") })
+		if counted != strings.HasPrefix(split, "group") {
+			t.Errorf("%s: findings %v", split, table.Findings)
+		}
 		if strings.HasPrefix(split, "group") && !strings.Contains(split, "file") {
 			if share := float64(parts.Test.Rows) / 1000; share < 0.1 || share > 0.3 {
 				t.Errorf("groups: %v are for testing", share)
@@ -371,16 +375,23 @@ func TestBrokenFiles(t *testing.T) {
 		"no header":       {strings.TrimPrefix(good, header), "", `header: has no column "repaid", "age"`},
 		"wrong header":    {strings.Replace(good, "income", "Salary7", 1), "", `header: has no column "income" of the schema among its 6`},
 		"column twice":    {strings.Replace(good, "person,", "age,", 1), "group: person=>", `header: has column "age" of the schema twice`},
-		"another comma":   {strings.ReplaceAll(good, ",", ";"), "", `among its 1;`},
+		"semicolons":      {strings.ReplaceAll(good, ",", ";"), "", ""},
+		"tabs":            {strings.ReplaceAll(good, ",", "\t"), "", ""},
+		"decimal commas":  {strings.ReplaceAll(strings.ReplaceAll(good, ",", ";"), "1000;", "999,5;"), "", ""},
+		"two commas":      {strings.ReplaceAll(good, ",", ";") + "i;1.2,5;1;none;0;no\n", "", `column "age": values are not finite numbers`},
+		"quoted commas":   {good + "i,\"1,5\",1,none,0,no\n", "", `column "age": values are not finite numbers`},
+		"another comma":   {good, "group: person=>separator: ;", `among its 1;`},
+		"Latin-1":         {good + "i,40,1,S\xfcd,0,no\n", "", "t.csv: line 42: is not UTF-8: save the file as UTF-8"},
+		"Latin-1 header":  {strings.Replace(good, "income", "Einkommen \xf6", 1), "", "t.csv: line 1: is not UTF-8"},
 		"short row":       {good + "SECRET,7\n", "", "rows do not have the 6 fields of the header (1 rows)"},
 		"open quote":      {good + `i,30,"1000,private,0,no`, "", "is malformed after 40 rows"},
 		"cut off":         {compress(good)[:60], "", "unexpected EOF"},
-		"no number":       {good + "i,SECRET,1,none,0,no\nj,NaN7,1,none,0,no\n", "", `column "age": values are not finite numbers (2 rows)`},
+		"no number":       {good + "i,SECRET,1,none,0,no\nj,NaN7,1,none,0,no\n", "", `column "age": values are not finite numbers; missing of the schema has the texts of missing values (2 rows)`},
 		"NaN":             {good + "i,NaN,1,none,0,no\n", "", `column "age": values are missing`},
-		"infinite":        {good + "i,40,-Inf,none,0,no\n", "", `column "income": values are not finite numbers (1 rows)`},
+		"infinite":        {good + "i,40,-Inf,none,0,no\n", "", `column "income": values are not finite numbers; missing of the schema has the texts of missing values (1 rows)`},
 		"missing":         {good + "i,,1,none,0,no\n", "", `column "age": values are missing; the schema can say missing: indicator (1 rows)`},
 		"unseen category": {good + "i,40,1,none,SECRET,no\n", "", `column "married": values are not among the categories of the schema, which can say unknown: other (1 rows)`},
-		"unseen label":    {good + "i,40,1,none,0,SECRET\n", "", `column "repaid": labels are not among the values of the schema (1 rows)`},
+		"unseen label":    {good + "i,40,1,none,0,SECRET\n", "", `column "repaid": labels are not among the values of the schema; rows without a label must be left out (1 rows)`},
 		"missing label":   {good + "i,40,1,none,0,\n", "", `column "repaid": labels are not`},
 		"missing id":      {good + ",40,1,none,0,no\n", "", `column "person": ids are missing (1 rows)`},
 		"one class":       {strings.ReplaceAll(good, "yes", "no"), "", `column "repaid": the training examples have only one class`},
@@ -439,6 +450,7 @@ func TestSchemaErrors(t *testing.T) {
 		"group: person=>group: age":                                             "group: must not be a feature",
 		"group: person=>norm: -1":                                               "norm: must be a positive number, is -1",
 		"group: person=>norms: 1":                                               "line 9: field norms is unknown",
+		"group: person=>norms: 1\nseparators: 2":                                "schema: line 9: field norms is unknown; line 10: field separators is unknown",
 		"column: age, =>col: age, ":                                             "field col is unknown of a feature",
 		"group: person=>separator: ab":                                          "separator: must be one character, has 2",
 		"group: person=>split: {test: 0.95}":                                    "must be shares whose sum is below 1, are 0.95 and 0.1",
@@ -557,6 +569,7 @@ features:
 		sample Sample
 		want   string
 	}{
+		"too many":    {public, Sample{Rows: 201, Label: "repaid"}, "public rows: are 201, but the file has only 200"},
 		"no rows":     {public, Sample{Label: "repaid"}, "public rows: must be at least 1, are 0: ranges and categories are never read from private rows"},
 		"no label":    {public, Sample{Rows: 9, Label: "owed"}, `header: has no column "owed", the label`},
 		"no header":   {"1,2\n3,4\n", Sample{Rows: 1, Label: "1"}, "which are no numbers"},
@@ -573,6 +586,37 @@ features:
 	}
 }
 
+// A text among numbers is named, and can stand for a missing value. Numbers between semicolons have decimal commas.
+func TestProposeForTextsAmongNumbers(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("died;age;cost\n")
+	for i := range 119 {
+		fmt.Fprintf(&b, "%c;%d;%d,5\n", 'n'+i%2, i, i)
+	}
+	b.WriteString("n;50;-\n")
+	sample := Sample{Path: writeFile(t, "t.csv", b.String()), Rows: 120, Label: "died"}
+	s, notes, err := Propose(sample)
+	require.NoError(t, err)
+	const left = `cost is left out: ["-"] are among its numbers; give those that stand for a missing value with --missing`
+	if len(s.Features) != 1 || !slices.Equal(notes, []string{left}) {
+		t.Errorf("features %+v, notes %q", s.Features, notes)
+	}
+	sample.Missing = []string{"-"}
+	s, notes, err = Propose(sample)
+	require.NoError(t, err)
+	if cost := s.Features[1]; !slices.Equal(cost.Range, []float64{0, 200}) || cost.Missing != Indicator || len(notes) > 0 {
+		t.Errorf("cost %+v, notes %q", cost, notes)
+	}
+	s.Rows = Public
+	if _, err := Load(t.Context(), Request{Path: sample.Path, Schema: s, Seed: 1}); err != nil {
+		t.Error(err)
+	}
+	sample.Label = "cost"
+	if _, _, err := Propose(sample); err == nil || !strings.Contains(err.Error(), `unless all are numbers, which ["-"] are not; leave out rows without a label`) {
+		t.Errorf("as the label: %v", err)
+	}
+}
+
 // Numbers to predict are moved into their range and scaled; those that are missing are errors.
 func TestNumbersToPredict(t *testing.T) {
 	text := strings.Replace(loans, "{column: repaid, values: [no, yes]}", "{column: income, range: [0, 1000]}", 1)
@@ -586,7 +630,7 @@ func TestNumbersToPredict(t *testing.T) {
 		t.Errorf("labels %v, %d classes, range %v, findings %v", d.Labels, d.Classes, d.LabelRange, e.found.list)
 	}
 	for text, want := range map[string]string{
-		header + "a,30,,none,0\n": `column "income": labels are not finite numbers (1 rows)`,
+		header + "a,30,,none,0\n": `column "income": labels are not finite numbers; rows without a label must be left out (1 rows)`,
 		header + strings.Repeat("a,30,5,none,0\n", 9) + "b,30,5,none,1\nc,30,5,none,1\nd,30,5,none,1\ne,30,5,none,1\n": `column "income": all training examples have one label`,
 	} {
 		if _, err := Load(t.Context(), Request{Path: writeFile(t, "t.csv", text), Schema: schema, Seed: 6}); err == nil || !strings.Contains(err.Error(), want) {
