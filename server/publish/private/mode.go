@@ -268,6 +268,7 @@ func (privateMode) FixTerms(ctx context.Context, record *storev1.StudyRecord, co
 	if record.PrivateMode, err = privateTerms(ctx, "study.spec", compiled); err != nil {
 		return err
 	}
+	warnOfNoise(record.GetStudy(), record.GetPrivateMode().GetNoiseStandardDeviation())
 	if w := costlyFilter(compiled, record.GetPrivateMode()); w != nil {
 		record.Study.Warnings = append(slices.Clone(record.GetStudy().GetWarnings()), w)
 	}

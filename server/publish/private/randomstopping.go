@@ -109,6 +109,7 @@ func (randomStopping) Prepare(ctx context.Context, record *storev1.StudyRecord, 
 // Pay implements study.Policy. The trials can be handed out from then on.
 func (randomStopping) Pay(tx *store.Tx, record *storev1.StudyRecord, _ *spec.Study, at time.Time) error {
 	record.RandomStopping.Paid = true
+	warnOfNoise(record.GetStudy(), record.GetStudy().GetPublication().GetNoiseStandardDeviation())
 	return ledger.ChargeStudy(tx, record.GetStudy(), at)
 }
 

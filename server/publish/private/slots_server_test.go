@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
@@ -189,6 +190,30 @@ func TestPrivateModeWarnsOfCostlyFilter(t *testing.T) {
 		})
 		if got != want {
 			t.Errorf("%s: warnings %v", sampling, study.GetWarnings())
+		}
+	}
+}
+
+// A study says when the noise on its values hides them.
+func TestLargeNoiseWarns(t *testing.T) {
+	f := servertest.Start(t)
+	search := servertest.SearchSpec(10, 1)
+	search.RandomStopping.TestEpsilon, search.RandomStopping.Delta = 1.5567, 1e-6
+	mode := servertest.PrivateSpec(4, 8)
+	for id, tc := range map[string]struct {
+		spec *dparetov1.StudySpec
+		size *int64
+	}{"search": {search, &search.RandomStopping.TestSetSize}, "mode": {mode, &mode.PrivateMode.TestSetSize}} {
+		for records, want := range map[int64]bool{3: true, 500: false} {
+			*tc.size = records
+			if id == "search" {
+				search.Metrics[1].GetReported().SampleSize = float64(records)
+			}
+			study := f.Study(f.Create(fmt.Sprint(id, records), servertest.WithLedgers(proto.CloneOf(tc.spec))))
+			got := slices.ContainsFunc(study.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "LARGE_TEST_NOISE" })
+			if got != want {
+				t.Errorf("%s of %d records: warnings %v", id, records, study.GetWarnings())
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy/adaptive"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -46,6 +47,18 @@ func maxValues(asked *dparetov1.StudySpec) int64 {
 // finalValues returns the number of values that all trials report at their end.
 func finalValues(asked *dparetov1.StudySpec) int64 {
 	return asked.GetBudget().GetMaxTrials() * reportedMetrics(asked)
+}
+
+// warnLargeNoise warns of noise that hides the values it is added to.
+const warnLargeNoise = "LARGE_TEST_NOISE"
+
+// warnOfNoise warns in a study if the noise on its values, which are in [0, 1], has a standard deviation of ½ or more.
+func warnOfNoise(s *dparetov1.Study, sigma float64) {
+	if sigma < 0.5 {
+		return
+	}
+	s.Warnings = append(slices.Clone(s.GetWarnings()), &dparetov1.Warning{Code: warnLargeNoise, Message: fmt.Sprintf(
+		"values in [0, 1] get noise of standard deviation %s, which hides them: more test records, a larger test_epsilon or fewer values make it smaller", show.Number(sigma))})
 }
 
 // privateTerms fixes what a study with private_mode may spend. It depends only on the spec.
