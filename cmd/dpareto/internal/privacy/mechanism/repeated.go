@@ -74,9 +74,12 @@ func distributionOf(v values) (stopping.Distribution, error) {
 		}
 		unlimited, byMeanErr := stopping.ByMean(eta, mean)
 		if byMeanErr != nil {
-			faults := privacy.FieldErrors(byMeanErr)
-			flag := map[string]string{"mean": flagMeanRuns, "eta": flagDistribution}[faults[0].Field]
-			return nil, fmt.Errorf("--%s: %s", flag, faults[0].Message)
+			fault := privacy.FieldErrors(byMeanErr)[0]
+			flag := flagDistribution
+			if fault.Field == "mean" {
+				flag = flagMeanRuns
+			}
+			return nil, fmt.Errorf("--%s: %s", flag, fault.Message)
 		}
 		if v[flagMaxRuns] == "" {
 			return unlimited, nil
