@@ -168,8 +168,8 @@ func TestSearchUsage(t *testing.T) {
 // TestSearchDefaultFilter: the report says which filter is the default, the Rényi one where losses have heavy tails.
 func TestSearchDefaultFilter(t *testing.T) {
 	for line, want := range map[string]string{
-		"--noise-multiplier 4 --epochs 10":  `here "all shown, adaptive, Gaussian filter"`,
-		"--noise-multiplier 0.3 --steps 10": `here "all shown, adaptive, Rényi filter"`,
+		"--noise-multiplier 4 --epochs 10":   `here "all shown, adaptive, Gaussian filter"`,
+		"--noise-multiplier 0.6 --epochs 10": `here "all shown, adaptive, Rényi filter"`,
 	} {
 		stdout, _, code := clitest.Invoke(t, "", strings.Fields("privacy search --mechanism dp-sgd --sampling fixed-size --dataset-size 32561 --batch-size 256 --delta 1e-6 --runs 10 "+line)...)
 		if code != 0 || !strings.Contains(strings.Join(strings.Fields(stdout), " "), want) {
