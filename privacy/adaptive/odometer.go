@@ -131,7 +131,7 @@ func (o *Odometer) target() float64 {
 // epsilon returns the ε with Σ_j w_j·e^{(α_j−1)(ε−s_j)} = 1/δ, from above, and the order of its
 // largest term.
 func (o *Odometer) epsilon() (epsilon, order float64) {
-	const rounding = 1e-12 // more than that of the divergences, their sums and Newton's method
+	const rounding = 1e-12 // bounds the relative rounding error of divergences, sums and Newton's method
 	target := o.target()
 	epsilon = math.Inf(1) // at most where one term alone suffices
 	for j, a := range o.orders {

@@ -78,8 +78,8 @@ func TestOdometerLeavesOutOrders(t *testing.T) {
 	}
 }
 
-// TestOdometerPrice: ε is at least that of parameters fixed in advance, and not much more. A search
-// often tries a run of little noise.
+// TestOdometerPrice: ε is at least the ε of the same runs fixed in advance, and not much larger. A search
+// often tries a run with little noise.
 func TestOdometerPrice(t *testing.T) {
 	const delta, steps = 1e-6, 200
 	var all []privacy.Mechanism

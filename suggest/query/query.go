@@ -78,7 +78,7 @@ const (
 
 // Better reports whether a is the better answer of two to the same problem. An answer that meets the
 // constraints is better than one that does not; then the smaller violation decides, then the
-// value of the optimised objective, then those of the others.
+// optimised objective, then the other objectives.
 func (q Query) Better(p *suggest.Problem, a, b *Answer) bool {
 	return (&search{problem: p, query: q}).better(a, b)
 }

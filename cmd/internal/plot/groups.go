@@ -12,7 +12,7 @@ import (
 // MaxGroups is the largest number of groups that the colours of a picture tell apart.
 var MaxGroups = len(palette)
 
-// shape returns the path of a symbol of a group around a point: those of the groups differ, for pictures in grey.
+// shape returns the outline of a group's marker around a point. Every group has its own, to be told apart in grey.
 func shape(group int, at vg.Point, radius vg.Length) vg.Path {
 	shapes := []struct {
 		corners int // 0 for a circle
@@ -54,7 +54,7 @@ func (f *Figure) frontColor() color.NRGBA {
 	return frontBlue
 }
 
-// fillFront draws points of the front at their places, those of each group in its colour and shape.
+// fillFront draws the points of the front at their places. Every group has a colour and a shape.
 func (f *Figure) fillFront(c *draw.Canvas, places []vg.Point, groups []int) {
 	if len(f.Groups) == 0 {
 		groups = make([]int, len(places))

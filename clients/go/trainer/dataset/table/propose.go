@@ -87,7 +87,7 @@ type sampled struct {
 	numbers map[string]float64 // of the texts that are finite numbers
 }
 
-// texts returns those of some cells that are no numbers, in order.
+// texts returns the cells that do not hold numbers, sorted.
 func (c sampled) texts(cells map[string]int) []string {
 	isNumber := func(text string) bool { _, ok := c.numbers[text]; return ok }
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(cells)), isNumber)
