@@ -19,8 +19,8 @@ const (
 // Spread returns count draws of hyperparameters from the normal approximation of their posterior
 // density around h, which [Fit] has found for the same observations and options (Laplace's method,
 // see D. J. C. MacKay, Information Theory, Inference, and Learning Algorithms, Cambridge University
-// Press 2003, chapter 27). Draws outside of the bounds of Fit are moved to them, and the weight of
-// Options.Base does not vary. Predictions averaged over the draws hold the uncertainty of the
+// Press 2003, chapter 27). Every second draw is on the other side of h from the one before. Draws outside of the
+// bounds of Fit are moved to them, and the weight of Options.Base does not vary. Predictions averaged over the draws hold the uncertainty of the
 // hyperparameters. The cost is O(k n³) for k hyperparameters. Spread returns an error if the
 // density cannot be computed.
 func Spread(obs Observations, o Options, h Hyperparameters, count int, rng *rand.Rand) ([]Hyperparameters, error) {
@@ -42,10 +42,14 @@ func Spread(obs Observations, o Options, h Hyperparameters, count int, rng *rand
 	eigen.VectorsTo(&vectors)
 	values := eigen.Values(nil)
 	var draws []Hyperparameters
-	for range count {
-		steps := mat.NewVecDense(len(values), nil)
-		for i, v := range values {
-			steps.SetVec(i, rng.NormFloat64()/math.Sqrt(max(v, leastPrecision)))
+	steps := mat.NewVecDense(len(values), nil)
+	for k := range count {
+		if k%2 == 1 {
+			steps.ScaleVec(-1, steps)
+		} else {
+			for i, v := range values {
+				steps.SetVec(i, rng.NormFloat64()/math.Sqrt(max(v, leastPrecision)))
+			}
 		}
 		var moved mat.VecDense
 		moved.MulVec(&vectors, steps)

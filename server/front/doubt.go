@@ -9,7 +9,6 @@ import (
 
 // Codes of warnings about models.
 const (
-	warnSimplerModel   = "SIMPLER_MODEL"
 	warnNoTrustedModel = "NO_TRUSTED_MODEL"
 	warnWiderIntervals = "WIDER_INTERVALS"
 	warnMuchLuck       = "MUCH_LUCK"
@@ -29,13 +28,9 @@ func Doubts(m *model.Model) (warnings []*dparetov1.Warning) {
 	warn := func(code, format string, args ...any) {
 		warnings = append(warnings, &dparetov1.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
-	switch c.Basis {
-	case model.BasisMeasurements:
+	if c.Contradicted {
 		warn(warnNoTrustedModel, "no model agrees with the measurements: this shows the measured values without intervals, and fresh runs of the best of them will be worse on average")
 		return warnings
-	case model.BasisIndependent:
-		warn(warnSimplerModel, "the usual model contradicts the measurements, so a simpler one is used, in which the steps of a run share no noise")
-	case model.BasisModel:
 	}
 	if c.Claimed < muchLuck*c.Observed {
 		warn(warnMuchLuck, "the model takes more than half of the measured front for luck: it expects a hypervolume of %.3g, and %.3g was measured", c.Claimed, c.Observed)

@@ -50,7 +50,7 @@ func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetri
 			}
 			p := new(dparetov1.ConfigurationPrediction)
 			p.ComputedMetrics, p.Warnings = r.Compiled.Metrics.Compute(point)
-			if fitted != nil && fitted.Model.Check().Basis != model.BasisMeasurements {
+			if fitted != nil && !fitted.Model.Check().Contradicted {
 				p.Predictions = predictions(r.Compiled, fitted.Model.Predict(point))
 			}
 			resp.Predictions = append(resp.Predictions, p)

@@ -73,7 +73,7 @@ func (r *Results) query(ctx context.Context, query frontquery.Query, measuredOnl
 	}
 	resp.Warnings = append(resp.Warnings, Doubts(fitted.Model)...)
 	resp.Warnings = append(resp.Warnings, r.outliers(fitted.Model)...)
-	if query.Confidence > defaultConfidence && fitted.Model.Check().Basis == model.BasisMeasurements {
+	if query.Confidence > defaultConfidence && fitted.Model.Check().Contradicted {
 		resp.Warnings = append(resp.Warnings, &dparetov1.Warning{
 			Code:    warnNoConfidence,
 			Message: fmt.Sprintf("no model agrees with the measurements, so nothing holds with a confidence of %g: the answer has the best measured values, which may not hold", query.Confidence),

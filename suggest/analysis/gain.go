@@ -207,7 +207,8 @@ func (f *forecaster) add(q space.Point, run int, values []float64) {
 		switch i := j - len(p.Objectives); {
 		case foresight != nil:
 			c.loadings[j] = make([]float64, foresight.Len())
-			c.means[j] = foresight.Predict(c.loadings[j], x)
+			foresight.Predict(c.loadings[j], x)
+			c.means[j] = f.model.Mean(j, x)
 		case i < 0:
 			c.known[j] = p.Objectives[j].KnownCost(q)
 		case values != nil:

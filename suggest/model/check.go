@@ -11,23 +11,10 @@ import (
 	"github.com/dpareto/dpareto/surrogate"
 )
 
-// Basis is what the predictions of a model for reading rest on.
-type Basis int
-
-// The bases, from the first choice to the last.
-const (
-	// BasisModel is the usual model.
-	BasisModel Basis = iota
-	// BasisIndependent is a model in which checkpoints of a run share no noise. The usual one contradicts the
-	// measurements.
-	BasisIndependent
-	// BasisMeasurements are the measurements as they are: no model agrees with them. There are no intervals.
-	BasisMeasurements
-)
-
 // Check is how a model for reading compares with the measurements that it was made of.
 type Check struct {
-	Basis Basis
+	// Contradicted is set where the measurements contradict the model: the measured values are reported, without intervals.
+	Contradicted bool
 
 	// Claimed is the hypervolume that the model claims for the evaluated configurations, and Observed that of
 	// their measured values.
@@ -36,24 +23,12 @@ type Check struct {
 	// Inflation holds for each metric the factor, at least 1, by which standard deviations are larger than the model's:
 	// as much as runs that it did not know differ from its predictions. It is 1 for a metric without surrogate.
 	Inflation []float64
-
-	// density is the sum over metrics and runs of the mean log density of a run's measurements given the other runs,
-	// without the constant.
-	density float64
 }
 
 // Check returns how the model compares with the measurements. It is zero for a model that is not for reading.
 func (m *Model) Check() Check { return m.checked }
 
 const (
-	// leastKept is the share of the observed hypervolume below which a model that takes what the checkpoints of a run have in
-	// common for luck is compared with one that does not. On the surfaces of dpareto-lab bench honesty, of 200 to 60,000 records, fresh runs
-	// keep at least 0.82 of what was observed.
-	leastKept = 0.8
-
-	// leastPossible is the share below which both are wrong.
-	leastPossible = 0.5
-
 	// mostKept is the share above which a model must be unsure of what it claims.
 	mostKept = 1.1
 
@@ -64,63 +39,29 @@ const (
 	priorRuns = 2
 )
 
-// check compares the model with the measurements, takes a simpler one if it contradicts them, and widens what it is too
-// sure of.
+// check averages the model over what may explain the measurements, compares it with them, and widens what it is too sure of.
 func (m *Model) check(ctx context.Context, f *fitter) error {
-	simpler := make([]fitted, len(m.gps))
+	m.explanations, m.plausible = make([][]*surrogate.GP, len(m.gps)), make([][]*surrogate.GP, len(m.gps))
 	for j, gp := range m.gps {
 		if gp == nil || m.variants[j] == nil {
 			continue
 		}
-		var err error
-		if simpler[j], err = f.independent(ctx, j, gp.Hyperparameters()); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			simpler[j] = fitted{} // there is none
+		explanations := []fitted{{gp: gp, draw: m.variants[j]}}
+		other, err := f.independent(ctx, j, gp.Hyperparameters())
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		m.plausible[j] = m.spread(f, j, m.variants[j], simpler[j].draw)
+		if err == nil && other.gp != nil {
+			explanations = append(explanations, other)
+		}
+		m.average(f, j, explanations)
 	}
 	if err := m.inflate(ctx, f); err != nil {
 		return err
 	}
 	m.checked.Claimed, m.checked.Observed = m.hypervolumes()
-	possible := m.isPossible()
-	if possible && m.checked.keeps(leastKept) {
-		return nil
-	}
-	other, ok, err := m.simpler(ctx, f, simpler)
-	// The observed front may be luck: a model that claims more replaces this one only if it predicts left-out runs better.
-	better := ok && (!possible || other.checked.Claimed > m.checked.Claimed && other.checked.density > m.checked.density)
-	switch {
-	case err != nil:
-		return err
-	case better && other.isPossible() && other.checked.keeps(leastPossible):
-		*m = *other
-	case !possible || better && !m.checked.keeps(leastPossible):
-		m.checked.Basis = BasisMeasurements
-	}
+	m.checked.Contradicted = !m.isPossible()
 	return nil
-}
-
-// simpler returns the model with other surrogates where there are any, or false if there are none.
-func (m *Model) simpler(ctx context.Context, f *fitter, surrogates []fitted) (other *Model, ok bool, err error) {
-	next := *m
-	next.gps, next.variants, next.plausible = slices.Clone(m.gps), slices.Clone(m.variants), slices.Clone(m.plausible)
-	for j, s := range surrogates {
-		if s.gp != nil {
-			next.gps[j], next.variants[j], next.plausible[j], ok = s.gp, s.draw, m.spread(f, j, s.draw), true
-		}
-	}
-	if !ok {
-		return nil, false, nil
-	}
-	next.checked.Basis = BasisIndependent
-	if err := next.inflate(ctx, f); err != nil {
-		return nil, false, err
-	}
-	next.checked.Claimed, next.checked.Observed = next.hypervolumes()
-	return &next, true, nil
 }
 
 // isPossible reports whether the model claims what can be, and is not far too sure.
@@ -151,9 +92,6 @@ func (m *Model) isPossible() bool {
 	return m.checked.Claimed <= pareto.Hypervolume([][]float64{ideal}, reference) &&
 		pareto.Hypervolume(pessimistic, reference) <= m.checked.Observed
 }
-
-// keeps reports whether a share of the observed hypervolume is claimed.
-func (c *Check) keeps(share float64) bool { return c.Claimed >= share*c.Observed }
 
 // hypervolumes returns what the medians at the evaluated configurations have, and what their measured values have.
 func (m *Model) hypervolumes() (claimed, observed float64) {
@@ -189,27 +127,26 @@ func (m *Model) measuredCosts(c *suggest.Configuration) []float64 {
 	return costs
 }
 
-// spread draws surrogates of metric j about the hyperparameters of one or two explanations of the measurements, half of
-// each. There are none in a long history, or where they cannot be computed.
-func (m *Model) spread(f *fitter, j int, explanations ...variants) (all []*surrogate.GP) {
-	if len(m.configurations) > fitSize {
-		return nil
-	}
+// average sets the explanations of metric j, and draws of the hyperparameters about each. In a long history, and where draws
+// cannot be computed, the explanation itself stands for them.
+func (m *Model) average(f *fitter, j int, explanations []fitted) {
 	rng := sample.Stream(f.options.Seed, int64(j), sample.Hyperparameters)
-	explanations = slices.DeleteFunc(explanations, func(v variants) bool { return v == nil })
-	for _, draw := range explanations {
-		drawn, err := draw(plausible/len(explanations), rng)
-		if err != nil {
-			return nil
+	for _, e := range explanations {
+		drawn, err := []*surrogate.GP{e.gp}, error(nil)
+		if len(m.configurations) <= fitSize {
+			drawn, err = e.draw(plausible/len(explanations), rng)
 		}
-		all = append(all, drawn...)
+		if err != nil {
+			drawn = []*surrogate.GP{e.gp}
+		}
+		m.explanations[j] = append(m.explanations[j], e.gp)
+		m.plausible[j] = append(m.plausible[j], drawn...)
 	}
-	return all
 }
 
 // inflate sets by how much the standard deviations of each metric are to be wider. Runs are left out one at a time.
 func (m *Model) inflate(ctx context.Context, f *fitter) error {
-	m.checked.Inflation, m.checked.density = make([]float64, len(m.gps)), 0
+	m.checked.Inflation = make([]float64, len(m.gps))
 	for j, gp := range m.gps {
 		m.checked.Inflation[j] = 1
 		if gp == nil || len(m.observed[j].Values) == 0 {
@@ -228,7 +165,6 @@ func (m *Model) inflate(ctx context.Context, f *fitter) error {
 			for a, r := range left[b].Residuals {
 				variance, share := left[b].Covariance.At(a, a), 1/float64(len(left[b].Residuals))
 				sum += r * r / variance * share
-				m.checked.density -= (r*r/variance + math.Log(variance)) / 2 * share
 			}
 		}
 		m.checked.Inflation[j] = math.Sqrt(max(1, sum/float64(priorRuns+len(blocks))))

@@ -94,7 +94,7 @@ func TestReportWithoutModel(t *testing.T) {
 	p, h := inconsistent()
 	m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true})
 	require.NoError(t, err)
-	if c := m.Check(); c.Basis != model.BasisMeasurements {
+	if c := m.Check(); !c.Contradicted {
 		t.Fatalf("%+v", c)
 	}
 	for i, e := range m.Estimates() {
@@ -106,7 +106,7 @@ func TestReportWithoutModel(t *testing.T) {
 		}
 	}
 	searching, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil || searching.Check().Basis != model.BasisModel || searching.Check().Inflation != nil {
+	if err != nil || searching.Check().Contradicted || searching.Check().Inflation != nil {
 		t.Errorf("a model for searching was checked: %+v, %v", searching.Check(), err)
 	}
 }
@@ -145,7 +145,7 @@ func TestReportsArePossible(t *testing.T) {
 }
 
 // The luck of a small test set is no merit: runs of which each checkpoint is measured on 57 records leave a front that is a third
-// too good, and no model is taken for claiming it.
+// too good, and models do not claim it.
 func TestReportsDoNotClaimLuck(t *testing.T) {
 	p := &suggest.Problem{
 		Space: &space.Space{Parameters: []space.Parameter{
@@ -160,8 +160,9 @@ func TestReportsDoNotClaimLuck(t *testing.T) {
 		},
 		Checkpoint: "epochs",
 	}
+	off := 0
 	truth := func(q space.Point) float64 { return 0.14 + 0.1*(q[2]-0.4)*(q[2]-0.4) + 0.1/q[0] }
-	for seed := range uint64(6) {
+	for seed := range uint64(10) {
 		rng, h := rand.New(rand.NewPCG(seed, 41)), new(suggest.History)
 		var exact [][]float64
 		for run := range 30 {
@@ -184,7 +185,11 @@ func TestReportsDoNotClaimLuck(t *testing.T) {
 		require.NoError(t, err)
 		got, want := claimed(p, m), pareto.Hypervolume(exact, p.ReferenceCosts())
 		if math.Abs(got-want) > 0.1*want {
-			t.Errorf("seed %d: the front claims %.4g, and %.4g is true: %+v", seed, got, want, m.Check())
+			t.Logf("seed %d: the front claims %.4g, and %.4g is true: %+v", seed, got, want, m.Check())
+			off++
 		}
+	}
+	if off > 1 {
+		t.Errorf("%d of 10 fronts claim hypervolumes that are off by more than a tenth", off)
 	}
 }

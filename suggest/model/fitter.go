@@ -189,8 +189,7 @@ func (f *fitter) independent(ctx context.Context, j int, start surrogate.Hyperpa
 	obs, _ := data.surrogate()
 	h := found.Hyperparameters()
 	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, f.bases[j].gp)
-	observed := Observed{data.configuration, data.y, data.runs}
-	return fitted{gp, observed, data.typicalNoise(obs), f.variants(j, h, 0, obs, false, true), nil, data.fence}, err
+	return fitted{gp: gp, draw: f.variants(j, h, 0, obs, false, true)}, err
 }
 
 // kernel returns the kernel of the surrogates of metrics.

@@ -70,7 +70,8 @@ type Model struct {
 	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
 	variants       []variants              // by metric, nil for one that was not fitted to this history
 	showsNoise     []noiseShown            // by metric, nil for one that was not fitted to this history
-	plausible      [][]*surrogate.GP       // by metric, with draws of the hyperparameters, or nil; see Posterior
+	explanations   [][]*surrogate.GP       // by metric, what may explain the measurements, or nil; see Posterior
+	plausible      [][]*surrogate.GP       // by metric, draws about the hyperparameters of the explanations, or nil
 	checked        Check                   // of a model for reading
 	limits         []limits                // by metric, of what is predicted
 	fences         []fence                 // by metric, beyond which values are squashed
@@ -102,7 +103,6 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		observed:       make([]Observed, len(f.metrics)),
 		knownNoise:     make([]float64, len(f.metrics)),
 		variants:       make([]variants, len(f.metrics)),
-		plausible:      make([][]*surrogate.GP, len(f.metrics)),
 		showsNoise:     make([]noiseShown, len(f.metrics)),
 		limits:         make([]limits, len(f.metrics)),
 		fences:         slices.Repeat([]fence{noFence}, len(f.metrics)),
@@ -319,59 +319,63 @@ func (m *Model) Prediction(j int, mean, variance float64) suggest.Prediction {
 	return m.possible(j, prediction(&m.problem.Objectives[j], m.Distribution(j, mean, variance)))
 }
 
-// plausible is the number of draws of the hyperparameters over which Posterior takes the
-// variance.
+// plausible is the number of draws of the hyperparameters over which Posterior takes the variance.
 const plausible = 8
 
 // Posterior returns the mean and the variance of metric j at the encoded point x, on the scale of
-// its surrogate, which the metric must have. The mean is that of the surrogate. In a model for
-// reading, of at most 256 configurations, the variance is around that mean and on average over
-// draws of the hyperparameters, see [Model.Variants]: few measurements leave them uncertain, above
-// all how much of what was measured is noise, and the variance given the most likely ones alone
-// is too small. Where the draws cannot be computed it is that nevertheless.
+// its surrogate, which the metric must have.
+//
+// In a model for reading with checkpoints the mean is that of two explanations of the measurements, half
+// of each: what the checkpoints of a run have in common is noise that they share, or it is signal. The
+// variance is around that mean and, with at most 256 configurations, on average over draws of the
+// hyperparameters about each explanation, see [Model.Variants]: few measurements leave them uncertain,
+// above all how much of what was measured is noise, and the variance given the most likely ones alone
+// is too small.
 func (m *Model) Posterior(j int, x []float64) (mean, variance float64) {
-	mean, variance = m.gps[j].Predict(x)
-	others := m.others(j)
-	if len(others) == 0 {
-		return mean, m.widened(j, x, variance)
-	}
-	variance = 0
-	for _, gp := range others {
-		other, spread := gp.Predict(x)
-		variance += (spread + (other-mean)*(other-mean)) / float64(len(others))
+	all := m.others(m.plausible, j)
+	mean = m.Mean(j, x)
+	for _, gp := range all {
+		own, spread := gp.Predict(x)
+		variance += (spread + (own-mean)*(own-mean)) / float64(len(all))
 	}
 	return mean, m.widened(j, x, variance)
 }
 
+// Mean returns the mean of [Model.Posterior], in a time that is linear in the number of observations.
+func (m *Model) Mean(j int, x []float64) (mean float64) {
+	all := m.others(m.explanations, j)
+	for _, gp := range all {
+		own, _ := gp.Bound(x)
+		mean += own / float64(len(all))
+	}
+	return mean
+}
+
 // PosteriorBatch is [Model.Posterior] at several points, which together take less time than one
-// by one. It panics if the lengths differ.
+// by one. The lengths of means, variances and x are the same.
 func (m *Model) PosteriorBatch(j int, means, variances []float64, x [][]float64) {
-	m.gps[j].PredictBatch(means, variances, x)
-	defer func() {
-		for i := range variances {
-			variances[i] = m.widened(j, x[i], variances[i])
-		}
-	}()
-	others := m.others(j)
-	if len(others) == 0 {
-		return
+	for i := range x {
+		means[i] = m.Mean(j, x[i])
 	}
 	clear(variances)
-	otherMeans, spreads := make([]float64, len(x)), make([]float64, len(x))
-	for _, gp := range others {
-		gp.PredictBatch(otherMeans, spreads, x)
-		for i, other := range otherMeans {
-			variances[i] += (spreads[i] + (other-means[i])*(other-means[i])) / float64(len(others))
+	all, own, spreads := m.others(m.plausible, j), make([]float64, len(x)), make([]float64, len(x))
+	for _, gp := range all {
+		gp.PredictBatch(own, spreads, x)
+		for i, mean := range own {
+			variances[i] += (spreads[i] + (mean-means[i])*(mean-means[i])) / float64(len(all))
 		}
+	}
+	for i, v := range variances {
+		variances[i] = m.widened(j, x[i], v)
 	}
 }
 
-// others returns the surrogates of metric j with other hyperparameters, if there are any.
-func (m *Model) others(j int) []*surrogate.GP {
-	if m.plausible == nil {
-		return nil
+// others returns the surrogates of metric j among all, or its own if there are none.
+func (m *Model) others(all [][]*surrogate.GP, j int) []*surrogate.GP {
+	if all == nil || all[j] == nil {
+		return m.gps[j : j+1]
 	}
-	return m.plausible[j]
+	return all[j]
 }
 
 // Distributions appends the distributions of the costs at q to dst[:0]. x is a buffer for the
@@ -394,8 +398,9 @@ func (m *Model) Distributions(dst []acquisition.Distribution, x []float64, q spa
 type Estimate struct {
 	suggest.Configuration
 
-	// Predictions are the posteriors of the objectives given the whole history. With
-	// [BasisMeasurements] the medians of modelled ones are the measured values, and the bounds NaN.
+	// Predictions are the posteriors of the objectives given the whole history. Where the
+	// measurements contradict the model (see [Check]), the medians of modelled ones are the
+	// measured values, and the bounds NaN.
 	Predictions []suggest.Prediction
 
 	// OnFront is set if no other configuration's posterior medians dominate
@@ -417,7 +422,7 @@ func (m *Model) Estimates() []Estimate {
 		distributions := m.Distributions(nil, nil, c.Point)
 		predicted := m.predictions(distributions)
 		costs[i] = m.Medians(&c, distributions)
-		if m.checked.Basis == BasisMeasurements {
+		if m.checked.Contradicted {
 			costs[i] = m.measuredCosts(&c)
 			for j := range predicted {
 				if m.gps[j] != nil {
@@ -463,13 +468,12 @@ func (m *Model) Acceptable(q space.Point, values []float64) bool {
 		constraint := &m.problem.Constraints[i]
 		j := len(m.problem.Objectives) + i
 		var v float64
-		switch gp := m.gps[j]; {
-		case gp != nil:
+		switch {
+		case m.gps[j] != nil:
 			if x == nil {
 				x = m.problem.Inputs(nil, q)
 			}
-			mean, _ := gp.Bound(x)
-			v = m.Distribution(j, mean, 0).Median()
+			v = m.Distribution(j, m.Mean(j, x), 0).Median()
 		case values != nil:
 			v = values[j]
 		default:
@@ -510,10 +514,9 @@ func (m *Model) medianCosts(x []float64, q space.Point, values []float64) []floa
 	costs := make([]float64, len(m.problem.Objectives))
 	for j := range costs {
 		o := &m.problem.Objectives[j]
-		switch gp := m.gps[j]; {
-		case gp != nil:
-			mean, _ := gp.Bound(x)
-			costs[j] = m.Distribution(j, mean, 0).Median()
+		switch {
+		case m.gps[j] != nil:
+			costs[j] = m.Distribution(j, m.Mean(j, x), 0).Median()
 		case values != nil:
 			costs[j] = o.Cost(values[j])
 		default:
@@ -529,7 +532,7 @@ func (m *Model) medianCosts(x []float64, q space.Point, values []float64) []floa
 // variances shrink around q.
 func (m *Model) Believe(q space.Point) (*Model, error) {
 	next := *m
-	next.gps, next.plausible = slices.Clone(m.gps), nil
+	next.gps, next.plausible, next.explanations = slices.Clone(m.gps), nil, nil
 	x := m.problem.Inputs(nil, q)
 	for j, gp := range m.gps {
 		if gp == nil {
@@ -548,7 +551,7 @@ func (m *Model) Believe(q space.Point) (*Model, error) {
 // the same hyperparameters. The problem has a checkpoint parameter.
 func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 	next := *m
-	next.gps, next.plausible = slices.Clone(m.gps), nil
+	next.gps, next.plausible, next.explanations = slices.Clone(m.gps), nil, nil
 	checkpoint := m.problem.CheckpointIndex()
 	for j, gp := range m.gps {
 		if gp == nil {

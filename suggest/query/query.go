@@ -31,7 +31,7 @@ type Query struct {
 	// Confidence is the probability, in (0, 1), by the model, with which a modelled
 	// objective is at least as good as the value that counts for it. Fit the model with
 	// [model.Options].ForReading. Above 0.5 only evaluated configurations answer: a search goes where the model
-	// is too optimistic. None does if no model agrees with the measurements ([model.BasisMeasurements]).
+	// is too optimistic. None does if no model agrees with the measurements (see [model.Check]).
 	Confidence float64
 
 	// Seed determines the random draws of the search.
@@ -114,7 +114,7 @@ func (q Query) Measured(m *model.Model) (best Answer, ok bool) {
 		}
 		a := s.assess(c.Point, measured)
 		a.Acceptable = m.Acceptable(c.Point, c.Values)
-		if m.Check().Basis == model.BasisMeasurements {
+		if m.Check().Contradicted {
 			s.takeMeasured(&a, c.Values)
 		}
 		if !ok || s.better(&a, &best) {
@@ -148,7 +148,7 @@ func (s *search) takeMeasured(a *Answer, values []float64) {
 // whether the other bounds can be met. It returns false if no configuration is
 // allowed, and the context's error when it is cancelled.
 func (q Query) Search(ctx context.Context, m *model.Model) (Answer, bool, error) {
-	if q.Confidence > indifferent || m.Check().Basis == model.BasisMeasurements {
+	if q.Confidence > indifferent || m.Check().Contradicted {
 		return Answer{}, false, nil
 	}
 	s := newSearch(m, q)

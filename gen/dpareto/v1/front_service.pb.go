@@ -233,8 +233,8 @@ type Front struct {
 	// Ids of the objectives in the order of the study's spec.
 	Objectives []string `protobuf:"bytes,7,rep,name=objectives,proto3" json:"objectives,omitempty"`
 	// Notes that a reader of the front needs. Of a model that was compared with the measurements:
-	// SIMPLER_MODEL and NO_TRUSTED_MODEL where it contradicts them, MUCH_LUCK where it expects less
-	// than half of the observed hypervolume, WIDER_INTERVALS where it was too sure.
+	// NO_TRUSTED_MODEL where it contradicts them, MUCH_LUCK where it expects less than half of the
+	// observed hypervolume, WIDER_INTERVALS where it was too sure.
 	Warnings []*Warning `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Hypervolumes of the fronts of every kind, of the same study at the same revision, in the
 	// order of the kinds. The posterior one needs a fit of the model, and is present only where

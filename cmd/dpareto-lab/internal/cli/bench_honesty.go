@@ -30,7 +30,7 @@ surface, for each number of diverged runs, and for all:
   recommended_held            recommendations at 90 % confidence that hold when they are run
   refused                     recommendations that were refused
   impossible                  reported values that no run can have
-  simpler_model, no_model     studies whose usual model, or every model, contradicts the measurements
+  no_model                    studies whose model contradicts the measurements
 
 With --folder DIR the runs of trainings and the results are kept in the folder: interrupt the command at any
 time and give it again. Runs take a few minutes, a study about a second.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
-	"github.com/dpareto/dpareto/suggest/model"
 )
 
 // Options say which studies are made.
@@ -91,9 +90,9 @@ func Table(records []Record) *output.Table {
 	for _, name := range []string{"claimed_within_10_percent", "front_covered", "held_out_covered", "recommended_held"} {
 		t.Columns = append(t.Columns, name, name+"_of", name+"_share", name+"_lower", name+"_upper")
 	}
-	t.Columns = append(t.Columns, "refused", "impossible", "simpler_model", "no_model")
+	t.Columns = append(t.Columns, "refused", "impossible", "no_model")
 	add := func(name string, diverged any, chosen func(*Record) bool) {
-		var n, refused, impossible, simpler, none int
+		var n, refused, impossible, none int
 		var near, front, held, recommended share
 		for i := range records {
 			r := &records[i]
@@ -107,19 +106,15 @@ func Table(records []Record) *output.Table {
 			recommended.add(r.Recommended)
 			refused += r.Refused
 			impossible += r.Impossible
-			switch r.Basis {
-			case model.BasisIndependent:
-				simpler++
-			case model.BasisMeasurements:
+			if r.Contradicted {
 				none++
-			case model.BasisModel:
 			}
 		}
 		row := []any{name, diverged, int64(n)}
 		for _, s := range []share{near, front, held, recommended} {
 			row = append(row, s.cells()...)
 		}
-		t.Rows = append(t.Rows, append(row, int64(refused), int64(impossible), int64(simpler), int64(none)))
+		t.Rows = append(t.Rows, append(row, int64(refused), int64(impossible), int64(none)))
 	}
 	for _, name := range Names() {
 		if slices.ContainsFunc(records, func(r Record) bool { return r.Surface == name }) {

@@ -40,8 +40,8 @@ type Record struct {
 	// Recommended are the recommendations that held, of those given; Refused had no answer.
 	Recommended share `json:"recommended"`
 	Refused     int   `json:"refused"`
-	// Basis is what the report rests on.
-	Basis model.Basis `json:"basis"`
+	// Contradicted is set where the report shows the measurements as they are.
+	Contradicted bool `json:"contradicted"`
 	// Impossible counts values that no run can have: below 0 where the metric is positive, outside of [0, 1] for fractions.
 	Impossible int `json:"impossible"`
 }
@@ -136,7 +136,7 @@ func (s *study) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s, %d diverged, seed %d: %w", s.record.Surface, s.record.Diverged, s.record.Seed, err)
 	}
-	s.record.Basis = m.Check().Basis
+	s.record.Contradicted = m.Check().Contradicted
 	s.front(m, h)
 	for _, i := range s.others {
 		at := checkpoints(s.pool.members[i].Point)
