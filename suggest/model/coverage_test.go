@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/problems"
 )
@@ -129,6 +130,35 @@ func TestPosterior(t *testing.T) {
 			if reading && larger < len(x)-1 {
 				t.Errorf("the variance of metric %d is larger at %d of %d points", j, larger, len(x))
 			}
+		}
+	}
+}
+
+// With checkpoints a report is the mean of two explanations: the surrogate's, in which the checkpoints of a run share noise, and
+// another one. Points together have what they have one by one.
+func TestPosteriorOfCurves(t *testing.T) {
+	p := simulated.EpochTraining()
+	rng, h := rand.New(rand.NewPCG(5, 2)), new(suggest.History)
+	for run := range int64(6) {
+		simulated.TrainEpochs(h, p.Space.Sample(rng), run+1, rng)
+	}
+	m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true})
+	require.NoError(t, err)
+	j := len(p.Objectives) - 1
+	var x [][]float64
+	for range 20 {
+		x = append(x, p.Inputs(nil, p.Space.Sample(rng)))
+	}
+	means, variances := make([]float64, len(x)), make([]float64, len(x))
+	m.PosteriorBatch(j, means, variances, x)
+	for i := range x {
+		mean, variance := m.Posterior(j, x[i])
+		if mean != means[i] || mean != m.Mean(j, x[i]) || math.Abs(variance-variances[i]) > 1e-9*variance {
+			t.Errorf("%v, %v one by one, %v, %v together", mean, variance, means[i], variances[i])
+		}
+		// The variance holds how far the explanations are apart.
+		if of, _ := m.Surrogate(j).Predict(x[i]); mean == of || (mean-of)*(mean-of) > variance {
+			t.Errorf("a mean of %v with a variance of %v, and %v by the surrogate", mean, variance, of)
 		}
 	}
 }
