@@ -115,9 +115,12 @@ test-postgres: ## Run the tests of the store, and of what one and several server
 	go test -vet=off -timeout 60m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
 	go test -vet=off -timeout 60m -run '^TestGoClient$$' ./clients/contract
 
+# The types of Kubernetes are many and run for a second: compiling them without optimization takes half the time.
+PLAINLY = $(foreach p,k8s.io/... sigs.k8s.io/... github.com/...,-gcflags=$(p)=-N)
+
 .PHONY: test-deploy
 test-deploy: build ## Check deploy/ with the types of Kubernetes and Compose, and start the program with its settings
-	cd tools/deploy && go vet ./... && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto go test -vet=off -count 1 ./...
+	cd tools/deploy && go vet $(PLAINLY) ./... && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto go test -vet=off $(PLAINLY) -count 1 ./...
 
 .PHONY: test-python
 test-python: build $(VENV)/ready ## Check and test the Python client against the server
