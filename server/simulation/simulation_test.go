@@ -6,11 +6,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/testsize"
 )
 
 var (
-	seed      = flag.Uint64("seed", 1, "seed of the first history")
-	histories = flag.Int("histories", 1000, "number of histories, of consecutive seeds")
+	seed = flag.Uint64("seed", 1, "seed of the first history")
+	// 300 histories find every fault that make simulate-faults puts into the server.
+	histories = flag.Int("histories", testsize.Pick(300, 1000), "number of histories, of consecutive seeds")
 	faulty    = flag.Int("faulty", 10, "number of faulty histories to stop at")
 	story     = flag.Bool("story", false, "print what happened in the histories")
 )
@@ -43,7 +46,7 @@ func TestHistories(t *testing.T) {
 
 // The same seed gives the same history.
 func TestReplay(t *testing.T) {
-	for at := *seed; at < *seed+20; at++ {
+	for at := *seed; at < *seed+uint64(testsize.Pick(5, 20)); at++ {
 		_, first := simulate(t, at, false)
 		_, second := simulate(t, at, false)
 		was, is := strings.Split(first, "\n"), strings.Split(second, "\n")
