@@ -20,8 +20,12 @@ RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting analysis expression
 # damage pages of bbolt, whose slices then lie beyond the file. The program recovers from such a fault, but not where
 # the detector reads the address.
 ALONE = Damage|^Test(SecretsOf.*|SubsetKeyIsSecret|RandomRequests|HostileRequests|ImportMutants)$$
+STATELESS = $(foreach p,math regexp regexp/syntax,-gcflags=$(p)=-race=false)
 # checkptr finds the same fault in bbolt, where other tests damage pages.
-UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy/... $(MODULE)/surrogate math regexp regexp/syntax,-gcflags=$(p)=-race=false) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
+UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy/... $(MODULE)/surrogate,-gcflags=$(p)=-race=false) $(STATELESS) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
+# Tests of numerics that share memory between goroutines, and the packages that have such.
+SHARING = Concurrent|Workers
+SHARED = $(shell grep -rlE '^func Test\w*($(SHARING))' --include='*_test.go' ./privacy ./surrogate | xargs dirname | sort -u)
 # What takes longest begins first, so that no processor waits for it at the end.
 SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning cmd/dpareto)
 # The version of programs and packages, and the commit that programs name with it.
@@ -87,9 +91,9 @@ test: check lint unit test-postgres test-deploy test-python test-wheel ## Everyt
 .PHONY: unit
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
 unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
-	go test -vet=off -race $(UNWATCHED) -skip '$(ALONE)' -timeout 60m $(RACE)
+	go test -race -vet=off $(UNWATCHED) -skip '$(ALONE)' -timeout 60m $(RACE)
 	go test -vet=off -run '$(ALONE)' -timeout 60m ./server ./server/store/... ./server/maintenance
-	go test -vet=off -race -run 'Concurrent|Workers' ./privacy/... ./surrogate
+	go test -race -vet=off $(STATELESS) -run '$(SHARING)' $(SHARED)
 	go test -vet=off -timeout 60m -run Audit ./server/publish/release
 	go test -vet=off -timeout 60m $(SLOWEST) $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
