@@ -31,6 +31,10 @@ SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning cmd/dpareto)
 # The version of programs and packages, and the commit that programs name with it.
 VERSION := $(shell cat cmd/internal/command/VERSION)
 COMMIT ?= $(shell git describe --always --abbrev=12 --exclude '*' --dirty=.dirty)
+# Tests and linters compile as programs are built, so that it is done once; the race detector needs C.
+export CGO_ENABLED := 0
+export GOFLAGS := $(GOFLAGS) -trimpath
+WATCHED := CGO_ENABLED=1 go test -race
 # The same sources, commit and Go give the same bytes, wherever they are: no C, no paths, no state of git.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(STRIP) -X $(MODULE)/cmd/internal/command.commit=$(COMMIT)'
 # Extra arguments of make demo, for example DEMO="--study svt --seed 3".
@@ -91,9 +95,9 @@ test: check lint unit test-postgres test-deploy test-python test-wheel ## Everyt
 .PHONY: unit
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
 unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
-	go test -race -vet=off $(UNWATCHED) -skip '$(ALONE)' -timeout 60m $(RACE)
+	$(WATCHED) -vet=off $(UNWATCHED) -skip '$(ALONE)' -timeout 60m $(RACE)
 	go test -vet=off -run '$(ALONE)' -timeout 60m ./server ./server/store/... ./server/maintenance
-	go test -race -vet=off $(STATELESS) -run '$(SHARING)' $(SHARED)
+	$(WATCHED) -vet=off $(STATELESS) -run '$(SHARING)' $(SHARED)
 	go test -vet=off -timeout 60m -run Audit ./server/publish/release
 	go test -vet=off -timeout 60m $(SLOWEST) $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
