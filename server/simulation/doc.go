@@ -1,6 +1,6 @@
 // Package simulation runs the whole server, without sockets or files, through histories that are
 // drawn from seeds, and checks what clients were told against a model. Its code is all in tests:
-// make test runs a thousand histories, make simulate as many as asked for, and -seed repeats one.
+// make test runs 300 histories, make simulate as many as asked for, and -seed repeats one.
 //
 // A history is a world (world_test.go) inside a bubble of testing/synctest. Time in the bubble is
 // true time: it passes only while everybody waits, so a history of minutes takes milliseconds.
