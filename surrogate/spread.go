@@ -19,10 +19,10 @@ const (
 // Spread returns count draws of hyperparameters from the normal approximation of their posterior
 // density around h, which [Fit] has found for the same observations and options (Laplace's method,
 // see D. J. C. MacKay, Information Theory, Inference, and Learning Algorithms, Cambridge University
-// Press 2003, chapter 27). Every second draw is on the other side of h from the one before. Draws outside of the
-// bounds of Fit are moved to them, and the weight of Options.Base does not vary. Predictions averaged over the draws hold the uncertainty of the
-// hyperparameters. The cost is O(k n³) for k hyperparameters. Spread returns an error if the
-// density cannot be computed.
+// Press 2003, chapter 27). Draws come in pairs, on opposite sides of h, so that their mean is near h.
+// Draws outside of the bounds of Fit are moved to them, and the weight of Options.Base does not vary.
+// Predictions averaged over the draws hold the uncertainty of the hyperparameters. The cost is
+// O(k n³) for k hyperparameters. Spread returns an error if the density cannot be computed.
 func Spread(obs Observations, o Options, h Hyperparameters, count int, rng *rand.Rand) ([]Hyperparameters, error) {
 	p, err := o.problemAt(obs, h)
 	if err != nil {

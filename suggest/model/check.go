@@ -13,7 +13,7 @@ import (
 
 // Check is how a model for reading compares with the measurements that it was made of.
 type Check struct {
-	// Contradicted is set where the measurements contradict the model: the measured values are reported, without intervals.
+	// Contradicted is set if the measurements contradict the model. Reports then show the measured values without intervals.
 	Contradicted bool
 
 	// Claimed is the hypervolume that the model claims for the evaluated configurations, and Observed that of
@@ -39,7 +39,8 @@ const (
 	priorRuns = 2
 )
 
-// check averages the model over what may explain the measurements, compares it with them, and widens what it is too sure of.
+// check finds the explanations of the measurements, widens standard deviations that are too small, and compares the model
+// with the measurements.
 func (m *Model) check(ctx context.Context, f *fitter) error {
 	m.explanations, m.plausible = make([][]*surrogate.GP, len(m.gps)), make([][]*surrogate.GP, len(m.gps))
 	for j, gp := range m.gps {

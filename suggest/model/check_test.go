@@ -145,7 +145,7 @@ func TestReportsArePossible(t *testing.T) {
 }
 
 // The luck of a small test set is no merit: runs of which each checkpoint is measured on 57 records leave a front that is a third
-// too good, and models do not claim it.
+// too good. Claims are off by 4 % on average at most, and none by a quarter.
 func TestReportsDoNotClaimLuck(t *testing.T) {
 	p := &suggest.Problem{
 		Space: &space.Space{Parameters: []space.Parameter{
@@ -160,9 +160,10 @@ func TestReportsDoNotClaimLuck(t *testing.T) {
 		},
 		Checkpoint: "epochs",
 	}
-	off := 0
 	truth := func(q space.Point) float64 { return 0.14 + 0.1*(q[2]-0.4)*(q[2]-0.4) + 0.1/q[0] }
-	for seed := range uint64(10) {
+	const seeds = 20
+	sum := 0.0
+	for seed := range uint64(seeds) {
 		rng, h := rand.New(rand.NewPCG(seed, 41)), new(suggest.History)
 		var exact [][]float64
 		for run := range 30 {
@@ -184,12 +185,13 @@ func TestReportsDoNotClaimLuck(t *testing.T) {
 		m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true, Seed: seed})
 		require.NoError(t, err)
 		got, want := claimed(p, m), pareto.Hypervolume(exact, p.ReferenceCosts())
-		if math.Abs(got-want) > 0.1*want {
-			t.Logf("seed %d: the front claims %.4g, and %.4g is true: %+v", seed, got, want, m.Check())
-			off++
+		off := math.Abs(got-want) / want
+		sum += off
+		if off > 0.25 {
+			t.Errorf("seed %d: the front claims %.4g, and %.4g is true: %+v", seed, got, want, m.Check())
 		}
 	}
-	if off > 1 {
-		t.Errorf("%d of 10 fronts claim hypervolumes that are off by more than a tenth", off)
+	if mean := sum / seeds; mean > 0.04 {
+		t.Errorf("claims are off by %.3f on average", mean)
 	}
 }

@@ -134,8 +134,8 @@ func TestPosterior(t *testing.T) {
 	}
 }
 
-// With checkpoints a report is the mean of two explanations: the surrogate's, in which the checkpoints of a run share noise, and
-// another one. Points together have what they have one by one.
+// With checkpoints a report averages two explanations, of which the surrogate is one. A batch of points gives the same as
+// single points.
 func TestPosteriorOfCurves(t *testing.T) {
 	p := simulated.EpochTraining()
 	rng, h := rand.New(rand.NewPCG(5, 2)), new(suggest.History)

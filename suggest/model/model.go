@@ -70,8 +70,8 @@ type Model struct {
 	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
 	variants       []variants              // by metric, nil for one that was not fitted to this history
 	showsNoise     []noiseShown            // by metric, nil for one that was not fitted to this history
-	explanations   [][]*surrogate.GP       // by metric, what may explain the measurements, or nil; see Posterior
-	plausible      [][]*surrogate.GP       // by metric, draws about the hyperparameters of the explanations, or nil
+	explanations   [][]*surrogate.GP       // by metric, see Posterior; nil in a model for searching
+	plausible      [][]*surrogate.GP       // by metric, draws about the explanations; nil in a model for searching
 	checked        Check                   // of a model for reading
 	limits         []limits                // by metric, of what is predicted
 	fences         []fence                 // by metric, beyond which values are squashed
@@ -325,12 +325,11 @@ const plausible = 8
 // Posterior returns the mean and the variance of metric j at the encoded point x, on the scale of
 // its surrogate, which the metric must have.
 //
-// In a model for reading with checkpoints the mean is that of two explanations of the measurements, half
-// of each: what the checkpoints of a run have in common is noise that they share, or it is signal. The
-// variance is around that mean and, with at most 256 configurations, on average over draws of the
-// hyperparameters about each explanation, see [Model.Variants]: few measurements leave them uncertain,
-// above all how much of what was measured is noise, and the variance given the most likely ones alone
-// is too small.
+// A model for reading averages two explanations of learning curves with equal weights: the checkpoints of
+// a run share noise, or they share signal. Without checkpoints there is one explanation. The mean is the
+// average of their means. The variance around it is an average over draws of the hyperparameters about
+// each explanation, see [Model.Variants]: the most likely hyperparameters alone give too small a variance.
+// Beyond 256 configurations the explanations themselves take the place of the draws.
 func (m *Model) Posterior(j int, x []float64) (mean, variance float64) {
 	all := m.others(m.plausible, j)
 	mean = m.Mean(j, x)
@@ -370,7 +369,7 @@ func (m *Model) PosteriorBatch(j int, means, variances []float64, x [][]float64)
 	}
 }
 
-// others returns the surrogates of metric j among all, or its own if there are none.
+// others returns all[j], or the surrogate of metric j if there is none.
 func (m *Model) others(all [][]*surrogate.GP, j int) []*surrogate.GP {
 	if all == nil || all[j] == nil {
 		return m.gps[j : j+1]
