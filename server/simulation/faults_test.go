@@ -31,7 +31,7 @@ var faults = []fault{
 	}},
 	{"leases follow the wall clock", "leases", []edit{
 		{"study/time.go", "return t.clock.Elapsed() - t.started", "return time.Duration(t.clock.Now().UnixNano())"},
-		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed+smallStep {", "if false {"},
+		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed+smallStep {", "if granted > r.elapsed+time.Hour*1e6 {"},
 	}},
 	{"a late completion keeps the measurements of another attempt", "runs", []edit{
 		{"study/attempt.go", "if IsHeld(record, token) {", "if true {"},
@@ -54,7 +54,7 @@ var faults = []fault{
 		{"study/time.go", "return r.elapsed-r.since >= length", "return false"},
 	}},
 	{"a lease of an earlier process is compared with the time of this one", "stuck", []edit{
-		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed+smallStep {", "if false {"},
+		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed+smallStep {", "if granted > r.elapsed+time.Hour*1e6 {"},
 	}},
 	{"a restart ends leases", "leases", []edit{
 		{"study/time.go", "return r.elapsed-r.since >= length", "return true"},
@@ -77,8 +77,8 @@ var faults = []fault{
 	{"a watch skips a change that comes with others", "watch", []edit{
 		{"study/watch.go", "r.after = revision\n", "r.after = revision + 1\n"},
 	}},
-	{"counts forget where a trial was", "counts", []edit{
-		{"study/change.go", "store.AddToCounts(study.GetTrialCounts(), before, -1)", ""},
+	{"counts leave out failed trials", "counts", []edit{
+		{"study/change.go", "\t\tstore.AddToCounts(study.GetTrialCounts(), trial.GetState(), 1)\n", "\t\tif trial.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED {\n\t\t\tstore.AddToCounts(study.GetTrialCounts(), trial.GetState(), 1)\n\t\t}\n"},
 	}},
 	{"a private trial that is handed out again is not charged again", "ledgers", []edit{
 		{"publish/private/mode.go", "\ttaken.take(terms)\n\tif", "\tif record.GetPrivateMode() == nil {\n\t\ttaken.take(terms)\n\t}\n\tif"},
