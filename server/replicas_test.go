@@ -146,8 +146,24 @@ func TestReplicasForget(t *testing.T) {
 	}
 	points(b, study, 1)
 
+	if err := b.Respec(study, func(s *dparetov1.StudySpec) { s.GetParameters()[1].GetDoubleDomain().Max = 1000 }); err != nil {
+		t.Fatal(err)
+	}
+	wide, err := b.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		Parameters: servertest.Sparse(3, 500),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trial := b.One(study, "worker"); trial.GetName() != wide.GetTrial().GetName() {
+		t.Fatalf("handed out %v, not the trial that was requested", trial)
+	} else {
+		a.Tell(trial, 0.7) // its space lacked this configuration when it last read the study
+	}
+	points(b, study, 2)
+
 	changed := b.Study(study)
-	changed.Spec.Budget = &dparetov1.Budget{MaxTrials: 2}
+	changed.Spec.Budget = &dparetov1.Budget{MaxTrials: 3}
 	if _, err := b.Update(changed, "spec"); err != nil {
 		t.Fatal(err)
 	}

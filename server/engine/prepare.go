@@ -49,7 +49,7 @@ type preparation struct {
 // prepare starts to compute the next suggestion of a study in the background. It cancels an earlier
 // preparation, whose history is out of date, and waits for it first.
 func (e *Engine) prepare(cached *study.Cached, study *dparetov1.Study) {
-	if !e.studies.Holds(study.GetUid(), cached) { // the spec has changed since
+	if !e.studies.Holds(cached) { // the spec has changed since
 		return
 	}
 	if !isModelBased(cached.Compiled) || e.studies.Policy(study.GetSpec()).Traits().OneByOne {

@@ -53,7 +53,7 @@ const priorRuns = 1 << 32
 
 // priorEvaluations returns the evaluations of a study's prior studies, and a key that changes with
 // them. It skips prior studies that are gone or no longer comparable, with a warning in the log.
-func (e *Engine) priorEvaluations(ctx context.Context, uid string, cached *study.Cached) (found []suggest.Evaluation, key string, err error) {
+func (e *Engine) priorEvaluations(ctx context.Context, cached *study.Cached) (found []suggest.Evaluation, key string, err error) {
 	if len(cached.Compiled.Spec.GetPriorStudies()) == 0 {
 		return nil, "", nil
 	}
@@ -65,7 +65,7 @@ func (e *Engine) priorEvaluations(ctx context.Context, uid string, cached *study
 	found, key = p.evaluations, p.key
 	after := p.size()
 	p.mu.Unlock()
-	e.studies.Grow(uid, cached, after-before)
+	e.studies.Grow(cached, after-before)
 	return found, key, err
 }
 

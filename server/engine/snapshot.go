@@ -41,7 +41,7 @@ func (e *Engine) snapshot(ctx context.Context, id, uid string) (*snapshot, error
 		compiled: h.Cached.Compiled, cache: e.cacheOf(h.Cached),
 		history: &suggest.History{Evaluations: evaluations(&h.Trials, h.Cached.Compiled), Infeasible: h.Infeasible, Pending: h.Pending},
 	}
-	s.history.Prior, s.prior, err = e.priorEvaluations(ctx, uid, h.Cached)
+	s.history.Prior, s.prior, err = e.priorEvaluations(ctx, h.Cached)
 	return s, err
 }
 

@@ -58,7 +58,7 @@ func (h *Histories) read(ctx context.Context, id string) (*History, error) {
 	if err := h.store.View(ctx, find); err != nil {
 		return nil, err
 	}
-	cached, uid := out.Cached, out.Record.GetStudy().GetUid()
+	cached := out.Cached
 	c := study.Derived(cached, func() *cache { return &cache{reader: Reader{Compiled: cached.Compiled}} })
 	// Views begin under the lock, so no view is older than the cache.
 	c.mu.Lock()
@@ -75,7 +75,7 @@ func (h *Histories) read(ctx context.Context, id string) (*History, error) {
 	})
 	after := c.reader.Size()
 	c.mu.Unlock()
-	h.studies.Grow(uid, cached, after-before)
+	h.studies.Grow(cached, after-before)
 	if err != nil {
 		return nil, err
 	}

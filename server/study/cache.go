@@ -27,12 +27,15 @@ const (
 type Cached struct {
 	Compiled *spec.Study
 
+	name    string // of the study
+	uid     string // of the study
+	lineage uint64 // of the study
+
 	mu      sync.Mutex
 	derived map[reflect.Type]any
 	dropped bool
 
 	// Guarded by the lock of the cache.
-	lineage      uint64 // of the study
 	etag         string // of the study when the spec was last compared
 	revision     int64  // of the study at the same moment
 	measurements int    // that are derived
@@ -79,16 +82,21 @@ func (c *Cached) drop() {
 	}
 }
 
-// Compiles reports whether the cached study is a record's: of the same import, with the same spec.
+// Compiles reports whether the cached study is a record's, with the same spec.
 func (c *Cached) Compiles(record *storev1.StudyRecord) bool {
-	return c.lineage == record.GetLineage() && c.hasSpec(record.GetStudy().GetSpec())
+	return c.isOf(record) && c.hasSpec(record.GetStudy().GetSpec())
+}
+
+// isOf reports whether the cached study is a record's: neither another of the same name nor of another import.
+func (c *Cached) isOf(record *storev1.StudyRecord) bool {
+	return c.uid == record.GetStudy().GetUid() && c.lineage == record.GetLineage()
 }
 
 func (c *Cached) hasSpec(spec *dparetov1.StudySpec) bool {
 	return c.Compiled.Spec == spec || proto.Equal(c.Compiled.Spec, spec)
 }
 
-// cache keeps studies by uid. Every transaction asks it with the record that it has read, so that it never
+// cache keeps studies by name. Every transaction asks it with the record that it has read, so that it never
 // gives what another server, or an import, has overtaken: the spec is that of the record, and what is
 // derived is of the same lineage, whose completed trials never change.
 type cache struct {
@@ -128,8 +136,8 @@ func (c *cache) find(record *storev1.StudyRecord) *Cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	study := record.GetStudy()
-	cached, ok := c.studies.Get(study.GetUid())
-	if !ok || cached.lineage != record.GetLineage() {
+	cached, ok := c.studies.Get(study.GetName())
+	if !ok || !cached.isOf(record) {
 		return nil
 	}
 	if cached.etag != study.GetEtag() {
@@ -141,15 +149,25 @@ func (c *cache) find(record *storev1.StudyRecord) *Cached {
 	return cached
 }
 
+// latest returns the cached study of a name, nil if there is none.
+func (c *cache) latest(name string) *Cached {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cached, _ := c.studies.Get(name)
+	return cached
+}
+
 // add caches the compiled spec of a study in place of an older one, and returns the entry to use. If
 // another call was faster, its entry stays. A full cache evicts the least recently used study.
 func (c *cache) add(record *storev1.StudyRecord, compiled *spec.Study) *Cached {
 	study := record.GetStudy()
-	uid := study.GetUid()
-	added := &Cached{Compiled: compiled, lineage: record.GetLineage(), etag: study.GetEtag(), revision: study.GetRevision()}
+	added := &Cached{
+		Compiled: compiled, name: study.GetName(), uid: study.GetUid(), lineage: record.GetLineage(),
+		etag: study.GetEtag(), revision: study.GetRevision(),
+	}
 	c.mu.Lock()
 	defer c.unlock()
-	if before, ok := c.studies.Get(uid); ok && before.lineage == added.lineage {
+	if before, ok := c.studies.Get(added.name); ok && before.isOf(record) {
 		if before.hasSpec(study.GetSpec()) {
 			return before
 		}
@@ -157,17 +175,17 @@ func (c *cache) add(record *storev1.StudyRecord, compiled *spec.Study) *Cached {
 			return added // the caller has read an older revision; do not cache it
 		}
 	}
-	c.studies.Remove(uid) // Add would replace it without a call of drop
-	c.studies.Add(uid, added)
+	c.studies.Remove(added.name) // Add would replace it without a call of drop
+	c.studies.Add(added.name, added)
 	return added
 }
 
 // grow records that measurements were derived from a study, or dropped if added is negative. It
 // evicts the least recently used studies while there are too many.
-func (c *cache) grow(uid string, cached *Cached, added int) {
+func (c *cache) grow(cached *Cached, added int) {
 	c.mu.Lock()
 	defer c.unlock()
-	if current, ok := c.studies.Get(uid); !ok || current != cached {
+	if current, ok := c.studies.Get(cached.name); !ok || current != cached {
 		return // a long operation still uses an evicted study
 	}
 	cached.measurements += added
@@ -178,10 +196,10 @@ func (c *cache) grow(uid string, cached *Cached, added int) {
 }
 
 // forget evicts a study.
-func (c *cache) forget(uid string) {
+func (c *cache) forget(name string) {
 	c.mu.Lock()
 	defer c.unlock()
-	c.studies.Remove(uid)
+	c.studies.Remove(name)
 }
 
 // clear evicts all studies.
@@ -191,10 +209,10 @@ func (c *cache) clear() {
 	c.studies.Purge()
 }
 
-// holds reports whether cached is the current entry of a study.
-func (c *cache) holds(uid string, cached *Cached) bool {
+// holds reports whether cached is the current entry of its study.
+func (c *cache) holds(cached *Cached) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	current, ok := c.studies.Peek(uid)
+	current, ok := c.studies.Peek(cached.name)
 	return ok && current == cached
 }

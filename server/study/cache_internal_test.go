@@ -21,7 +21,7 @@ func TestStudiesAreForgotten(t *testing.T) {
 	studies := newCache(2, 10)
 	var dropped []string
 	study := func(uid string, revision int64, most float64) *dparetov1.Study {
-		return &dparetov1.Study{Uid: uid, Revision: revision, Etag: Etag(uid+"12345678", revision), Spec: &dparetov1.StudySpec{
+		return &dparetov1.Study{Name: "studies/" + uid, Uid: uid, Revision: revision, Etag: Etag(uid+"12345678", revision), Spec: &dparetov1.StudySpec{
 			Parameters: []*dparetov1.ParameterSpec{{
 				Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
 				Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Max: most}},
@@ -78,12 +78,12 @@ func TestStudiesAreForgotten(t *testing.T) {
 	if studies.studies.Len() != 2 || get(study("a", 2, 1)) != a {
 		t.Errorf("%d studies are kept, want a and c", studies.studies.Len())
 	}
-	if studies.holds("b", b) { // a late reader of what is not kept any more
+	if studies.holds(b) { // a late reader of what is not kept any more
 		t.Error("b is still kept")
 	}
 	grown := get(study("a", 3, 2))
 	derive("a, grown", grown)
-	if grown == a || studies.holds("a", a) || !studies.holds("a", grown) {
+	if grown == a || studies.holds(a) || !studies.holds(grown) {
 		t.Error("the smaller space is kept")
 	}
 	wantDropped("b", "a")
@@ -91,25 +91,31 @@ func TestStudiesAreForgotten(t *testing.T) {
 		t.Error("the smaller space took the place of the larger one")
 	}
 	wantDropped("b", "a")
-	studies.forget("c") // it was deleted
-	studies.forget("c")
-	if studies.studies.Len() != 1 || studies.holds("c", c) {
+	studies.forget("studies/c") // it was deleted
+	studies.forget("studies/c")
+	if studies.studies.Len() != 1 || studies.holds(c) {
 		t.Errorf("%d studies are kept, want a", studies.studies.Len())
 	}
 	wantDropped("b", "a", "c")
 	// So many measurements are kept of all studies together, but any number of one.
 	d := get(study("d", 1, 1))
 	derive("d", d)
-	studies.grow("a", grown, 6)
-	studies.grow("d", d, 4)
+	studies.grow(grown, 6)
+	studies.grow(d, 4)
 	wantDropped("b", "a", "c")
-	studies.grow("a", grown, 1)
+	studies.grow(grown, 1)
 	wantDropped("b", "a", "c", "d")
-	studies.grow("a", grown, 100)
-	studies.grow("d", d, 100) // a late reader
-	if studies.measurements != 107 || !studies.holds("a", grown) {
+	studies.grow(grown, 100)
+	studies.grow(d, 100) // a late reader
+	if studies.measurements != 107 || !studies.holds(grown) {
 		t.Errorf("%d measurements are kept", studies.measurements)
 	}
+	namesake := study("a", 3, 2) // of a deleted study
+	namesake.Uid = "another"
+	if studies.find(&storev1.StudyRecord{Study: namesake}) != nil || get(namesake) == grown || studies.latest("studies/a") == grown {
+		t.Error("a deleted study takes the place of another of its name")
+	}
+	wantDropped("b", "a", "c", "d", "a, grown")
 	studies.clear()
 	if studies.measurements != 0 {
 		t.Errorf("%d measurements are kept of nothing", studies.measurements)

@@ -102,16 +102,12 @@ func answerPlanned[R any, P response[R]](ctx context.Context, s *Studies, id str
 		if err != nil {
 			return nil, err
 		}
-		var uid string
-		err = s.Change(ctx, id, r, func(c *Change) error {
-			uid = c.Study.GetStudy().GetUid()
-			return write(c, resp)
-		})
+		err = s.Change(ctx, id, r, func(c *Change) error { return write(c, resp) })
 		if err == nil {
 			return resp, nil
 		}
 		if !errors.Is(err, errRaced) {
-			s.cache.forget(uid) // later changes in the failed commit may have cached the new spec
+			s.cache.forget(resource.StudyName(id)) // later changes in the failed commit may have cached the new spec
 			return nil, err
 		}
 	}

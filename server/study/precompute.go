@@ -17,41 +17,25 @@ import (
 )
 
 // Some values take too long for a transaction, which would hold up other changes: ε of a
-// configuration, the last useful step of a run, the slot that pays for a run. A call therefore reads
-// the study first and computes them in the pool. They go to caches of the study, where the
-// transaction finds them. If the study has changed in between, the transaction computes what it lacks.
+// configuration, the last useful step of a run, the slot that pays for a run. A call therefore computes
+// them first, in the pool. They go to caches of the study, where the transaction finds them. The call
+// does not decode the study for that, but takes it as the last call has read it. If its spec has
+// changed since, perhaps on another server, the transaction computes what it lacks.
 
 // computation is a value that takes too long for a transaction.
 type computation func(context.Context) error
 
-// snapshot is a study as a call reads it before its transaction.
-type snapshot struct {
-	tx     *store.ReadTx
-	id     string
-	record *storev1.StudyRecord
-	*Cached
-	policy Policy
-}
-
-// precompute reads a study and computes in the pool what look finds missing; nil elements are
-// ignored. It leaves the error of a study that does not exist to the transaction.
-func precompute(ctx context.Context, s *Studies, id string, look func(*snapshot) ([]computation, error)) error {
-	var missing []computation
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
-		record, err := FindStudy(tx, id)
-		if status.Code(err) == codes.NotFound {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		cached, err := s.Get(record)
-		if err != nil {
-			return err
-		}
-		missing, err = look(&snapshot{tx: tx, id: id, record: record, Cached: cached, policy: s.Policy(record.GetStudy().GetSpec())})
+// precompute computes in the pool what look finds missing of a study, perhaps with an older spec than its
+// trials; nil elements are ignored. It leaves the error of a study that does not exist to the transaction.
+func precompute(ctx context.Context, s *Studies, id string, look func(*Cached) ([]computation, error)) error {
+	cached, err := s.latest(ctx, id)
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	if err != nil {
 		return err
-	})
+	}
+	missing, err := look(cached)
 	missing = slices.DeleteFunc(missing, func(c computation) bool { return c == nil })
 	if err != nil || len(missing) == 0 {
 		return err
@@ -109,23 +93,30 @@ func (r configuration) of(c *trialChange) (space.Point, error) {
 // precomputeReport reads the configuration of a trial that a worker reports about, and computes what
 // the report needs: the metrics at its step, and whether the run is of further use.
 func (t *Trials) precomputeReport(ctx context.Context, r reported) (read configuration, err error) {
-	err = precompute(ctx, t.studies, r.study, func(from *snapshot) ([]computation, error) {
-		record, err := from.tx.BareTrial(from.id, r.number)
-		if errors.Is(err, store.ErrNotFound) {
+	err = precompute(ctx, t.studies, r.study, func(of *Cached) ([]computation, error) {
+		if r.final && of.Compiled.Metrics.ComputesAtOnce() {
 			return nil, nil
 		}
+		var record *storev1.TrialRecord
+		err := t.studies.store.View(ctx, func(tx *store.ReadTx) (err error) {
+			record, err = tx.BareTrial(r.study, r.number)
+			return err
+		})
 		trial := record.GetTrial()
-		if err != nil || IsTerminal(trial.GetState()) || !slices.Contains(record.GetLeaseTokens(), r.token) {
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return nil, nil
+		case err != nil || IsTerminal(trial.GetState()) || !slices.Contains(record.GetLeaseTokens(), r.token):
 			return nil, err // the transaction refuses it, or has answered it before
 		}
-		point, err := PointOf(from.Compiled, trial)
+		point, err := PointOf(of.Compiled, trial)
 		if err != nil {
-			return nil, err
+			return nil, nil //nolint:nilerr // the spec may have changed; the transaction finds what is wrong
 		}
-		read = configuration{from.Compiled, point}
-		missing := []computation{metricsAt(from.Compiled, point, r.measurement.GetStep())}
+		read = configuration{of.Compiled, point}
+		missing := []computation{metricsAt(of.Compiled, point, r.measurement.GetStep())}
 		if !r.final {
-			_, later := verdict(t.studies.stopper, from.Cached, trial, r.measurement.GetStep())
+			_, later := verdict(t.studies.stopper, of, trial, r.measurement.GetStep())
 			missing = append(missing, later)
 		}
 		return missing, nil
@@ -135,22 +126,24 @@ func (t *Trials) precomputeReport(ctx context.Context, r reported) (read configu
 
 // Assess computes what the policy of a study needs to afford the open trials that a worker may get.
 func (s *Studies) Assess(ctx context.Context, id, worker string, resume bool) error {
-	return precompute(ctx, s, id, func(from *snapshot) (missing []computation, err error) {
-		assessor, ok := from.policy.(Assessor)
+	return precompute(ctx, s, id, func(of *Cached) (missing []computation, err error) {
+		assessor, ok := s.Policy(of.Compiled.Spec).(Assessor)
 		if !ok {
 			return nil, nil
 		}
-		open, err := findOpen(from.tx, id, s.times.read(from.tx), worker, resume)
-		if err != nil {
-			return nil, err
-		}
-		for _, number := range open.inTurn() {
-			record, err := from.tx.BareTrial(id, number)
+		return missing, s.store.View(ctx, func(tx *store.ReadTx) error {
+			open, err := findOpen(tx, id, s.times.read(tx), worker, resume)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			missing = append(missing, assessor.Assess(from.Compiled, record.GetTrial()))
-		}
-		return missing, nil
+			for _, number := range open.inTurn() {
+				record, err := tx.BareTrial(id, number)
+				if err != nil {
+					return err
+				}
+				missing = append(missing, assessor.Assess(of.Compiled, record.GetTrial()))
+			}
+			return nil
+		})
 	})
 }

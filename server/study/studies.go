@@ -108,6 +108,21 @@ func (s *Studies) Get(record *storev1.StudyRecord) (*Cached, error) {
 	return s.cache.add(record, compiled), nil
 }
 
+// latest returns a study as the last call read it, and reads it if none has.
+func (s *Studies) latest(ctx context.Context, id string) (cached *Cached, err error) {
+	if cached = s.cache.latest(resource.StudyName(id)); cached != nil {
+		return cached, nil
+	}
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := FindStudy(tx, id)
+		if err == nil {
+			cached, err = s.Get(record)
+		}
+		return err
+	})
+	return cached, err
+}
+
 // recompile compiles the spec of a stored study.
 func (s *Studies) recompile(record *storev1.StudyRecord) (*spec.Study, error) {
 	var fields invalid.Fields
@@ -124,13 +139,13 @@ func (s *Studies) compile(fields *invalid.Fields, asked *dparetov1.StudySpec, re
 	return compiled
 }
 
-// Holds reports whether cached is still what Get returns for a study, and not an evicted entry that
+// Holds reports whether cached is still what Get returns for its study, and not an evicted entry that
 // a long operation keeps using.
-func (s *Studies) Holds(uid string, cached *Cached) bool { return s.cache.holds(uid, cached) }
+func (s *Studies) Holds(cached *Cached) bool { return s.cache.holds(cached) }
 
 // Grow records that a package derived measurements from a cached study, or dropped some if added is
 // negative. The least recently used studies leave the cache while there are too many.
-func (s *Studies) Grow(uid string, cached *Cached, added int) { s.cache.grow(uid, cached, added) }
+func (s *Studies) Grow(cached *Cached, added int) { s.cache.grow(cached, added) }
 
 // Present returns a study as clients see it now. It modifies record.
 func (s *Studies) Present(record *storev1.StudyRecord) *dparetov1.Study {

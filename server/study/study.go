@@ -303,7 +303,6 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 	if err != nil {
 		return nil, err
 	}
-	var uid string
 	err = s.Update(ctx, r, store.StudyScope(id), []store.Scope{store.StoreScope, ledger}, func(tx *store.Tx) error {
 		record, err := FindStudy(&tx.ReadTx, id)
 		if err != nil {
@@ -318,14 +317,13 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 		if err := s.remember(tx, id, record); err != nil {
 			return err
 		}
-		uid = record.GetStudy().GetUid()
 		tx.AfterCommit(func() { announce(s, id) })
 		return tx.DeleteStudy(id)
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.cache.forget(uid)
+	s.cache.forget(resource.StudyName(id))
 	DropRemains(ctx, s.store, s.logger, id)
 	return resp, nil
 }

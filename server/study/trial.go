@@ -118,14 +118,21 @@ func (t *Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialRequ
 // precomputeRequested computes the metrics of a trial that a user requests, also at the steps of its
 // measurements. It leaves errors in the request to the transaction.
 func (t *Trials) precomputeRequested(ctx context.Context, id string, requested *dparetov1.Trial) error {
-	return precompute(ctx, t.studies, id, func(from *snapshot) ([]computation, error) {
-		point, err := requestedPoint(from.tx, id, from.Compiled, requested)
-		if err != nil || from.Compiled.Points.CheckAllowed("", point) != nil || checkOutcome(id, from.policy, requested) != nil {
+	return precompute(ctx, t.studies, id, func(of *Cached) ([]computation, error) {
+		if of.Compiled.Metrics.ComputesAtOnce() {
+			return nil, nil
+		}
+		var point space.Point
+		err := t.studies.store.View(ctx, func(tx *store.ReadTx) (err error) {
+			point, err = requestedPoint(tx, id, of.Compiled, requested)
+			return err
+		})
+		if err != nil || of.Compiled.Points.CheckAllowed("", point) != nil || checkOutcome(id, t.studies.Policy(of.Compiled.Spec), requested) != nil {
 			return nil, nil //nolint:nilerr // see above
 		}
-		missing := []computation{metricsAt(from.Compiled, point, 0)}
+		missing := []computation{metricsAt(of.Compiled, point, 0)}
 		for _, m := range append(slices.Clone(requested.GetMeasurements()), requested.GetFinalMeasurement()) {
-			missing = append(missing, metricsAt(from.Compiled, point, m.GetStep()))
+			missing = append(missing, metricsAt(of.Compiled, point, m.GetStep()))
 		}
 		return missing, nil
 	})
