@@ -19,7 +19,7 @@ import (
 const maxPast = 100
 
 // testLedgerScope returns the scope of the ledger that remembers a study, "" if none does.
-func (s *Studies) testLedgerScope(asked *dparetov1.StudySpec) store.Scope {
+func testLedgerScope(s *Studies, asked *dparetov1.StudySpec) store.Scope {
 	id, err := resource.ParseLedgerName("", asked.GetTestLedger())
 	if err != nil || s.Policy(asked).Traits().Prepaid { // what these show is paid for
 		return ""
@@ -27,11 +27,11 @@ func (s *Studies) testLedgerScope(asked *dparetov1.StudySpec) store.Scope {
 	return store.LedgerScope(id)
 }
 
-// remember notes a study that had trials on its test ledger, before it is deleted. The ledger of a study never
-// changes.
-func (s *Studies) remember(tx *store.Tx, id string, record *storev1.StudyRecord) error {
+// noteStudy notes a study that had trials on its test ledger, before it is deleted. The ledger of a study
+// never changes.
+func noteStudy(s *Studies, tx *store.Tx, id string, record *storev1.StudyRecord) error {
 	asked := record.GetStudy().GetSpec()
-	if s.testLedgerScope(asked) == "" {
+	if testLedgerScope(s, asked) == "" {
 		return nil
 	}
 	first, err := FirstTrial(&tx.ReadTx, id)

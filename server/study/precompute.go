@@ -11,6 +11,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/pool"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -28,7 +29,7 @@ type computation func(context.Context) error
 // precompute computes in the pool what look finds missing of a study, perhaps with an older spec than its
 // trials; nil elements are ignored. It leaves the error of a study that does not exist to the transaction.
 func precompute(ctx context.Context, s *Studies, id string, look func(*Cached) ([]computation, error)) error {
-	cached, err := s.latest(ctx, id)
+	cached, err := lastRead(ctx, s, id)
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}
@@ -48,6 +49,21 @@ func precompute(ctx context.Context, s *Studies, id string, look func(*Cached) (
 		}
 		return nil
 	})
+}
+
+// lastRead returns a study as the last call read it, and reads it if none has.
+func lastRead(ctx context.Context, s *Studies, id string) (cached *Cached, err error) {
+	if cached = s.cache.latest(resource.StudyName(id)); cached != nil {
+		return cached, nil
+	}
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := FindStudy(tx, id)
+		if err == nil {
+			cached, err = s.Get(record)
+		}
+		return err
+	})
+	return cached, err
 }
 
 // metricsAt returns the computation of the metrics of a configuration at a step (0: the end), nil if

@@ -108,21 +108,6 @@ func (s *Studies) Get(record *storev1.StudyRecord) (*Cached, error) {
 	return s.cache.add(record, compiled), nil
 }
 
-// latest returns a study as the last call read it, and reads it if none has.
-func (s *Studies) latest(ctx context.Context, id string) (cached *Cached, err error) {
-	if cached = s.cache.latest(resource.StudyName(id)); cached != nil {
-		return cached, nil
-	}
-	err = s.store.View(ctx, func(tx *store.ReadTx) error {
-		record, err := FindStudy(tx, id)
-		if err == nil {
-			cached, err = s.Get(record)
-		}
-		return err
-	})
-	return cached, err
-}
-
 // recompile compiles the spec of a stored study.
 func (s *Studies) recompile(record *storev1.StudyRecord) (*spec.Study, error) {
 	var fields invalid.Fields

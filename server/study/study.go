@@ -311,10 +311,10 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 		if err := checkEtag(req.GetEtag(), record.GetStudy().GetEtag()); err != nil {
 			return err
 		}
-		if s.testLedgerScope(record.GetStudy().GetSpec()) != ledger {
+		if testLedgerScope(s, record.GetStudy().GetSpec()) != ledger {
 			return status.Errorf(codes.Aborted, "%s has changed during the call, try again", resource.StudyName(id))
 		}
-		if err := s.remember(tx, id, record); err != nil {
+		if err := noteStudy(s, tx, id, record); err != nil {
 			return err
 		}
 		tx.AfterCommit(func() { announce(s, id) })
@@ -335,7 +335,7 @@ func findTestLedger(ctx context.Context, s *Studies, id string) (scope store.Sco
 		if errors.Is(err, store.ErrNotFound) {
 			return nil // the request may have been answered
 		}
-		scope = s.testLedgerScope(record.GetStudy().GetSpec())
+		scope = testLedgerScope(s, record.GetStudy().GetSpec())
 		return err
 	})
 	return scope, err
