@@ -147,8 +147,6 @@ func TestExactPure(t *testing.T) {
 func BenchmarkExactLaplace(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Epsilon(Exact{}, Laplace{1, 20, AddRemove}, 100, 1e-6); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, require.ErrOf(Epsilon(Exact{}, Laplace{1, 20, AddRemove}, 100, 1e-6)))
 	}
 }

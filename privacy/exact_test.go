@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -255,9 +256,7 @@ func BenchmarkExactEpsilon(b *testing.B) {
 		b.Run(bc.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Epsilon(Exact{}, bc.m, bc.steps, bc.delta); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(Epsilon(Exact{}, bc.m, bc.steps, bc.delta)))
 			}
 		})
 	}
@@ -272,9 +271,7 @@ func BenchmarkExactTrajectory64(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Trajectory(Exact{}, bc.m, steps, bc.delta); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(Trajectory(Exact{}, bc.m, steps, bc.delta)))
 			}
 		})
 	}
@@ -285,9 +282,7 @@ func BenchmarkPLDEpsilon(b *testing.B) {
 		b.Run(bc.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Epsilon(PLD{}, bc.m, bc.steps, bc.delta); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(Epsilon(PLD{}, bc.m, bc.steps, bc.delta)))
 			}
 		})
 	}
@@ -299,9 +294,7 @@ func BenchmarkPoissonRDPEpsilon(b *testing.B) {
 			m := PoissonGaussian{bc.m.Rate(), bc.m.NoiseMultiplier, AddRemove, false}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Epsilon(RDP{}, m, bc.steps, bc.delta); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(Epsilon(RDP{}, m, bc.steps, bc.delta)))
 			}
 		})
 	}

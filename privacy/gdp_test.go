@@ -89,8 +89,6 @@ func BenchmarkGDPEpsilon(b *testing.B) {
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.Epsilon(10, 1e-6); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, require.ErrOf(c.Epsilon(10, 1e-6)))
 	}
 }

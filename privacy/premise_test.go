@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // checkPremises tests that assumptions have premises of the table, in their order.
@@ -43,21 +45,15 @@ func TestPremises(t *testing.T) {
 // Every type of this package that has assumptions is in the list above.
 func TestAllMechanismsHavePremises(t *testing.T) {
 	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	test, err := os.ReadFile("premise_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
 			continue
 		}
 		source, err := os.ReadFile(e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for line := range strings.Lines(string(source)) {
 			receiver, ok := strings.CutSuffix(strings.TrimSpace(line), ") Assumptions() []Assumption {")
 			if name := receiver[strings.LastIndexByte(receiver, ' ')+1:]; ok && !strings.Contains(string(test), name+"{") {
@@ -81,9 +77,7 @@ func TestJoinAssumptions(t *testing.T) {
 // The table of docs/reference/privacy.md has the premises, in their order.
 func TestDocumentedPremises(t *testing.T) {
 	document, err := os.ReadFile("../docs/reference/privacy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table := "| premise | subject | checked by |\n|---|---|---|\n"
 	for _, p := range Premises() {
 		table += fmt.Sprintf("| %s | %s | %s |\n", p, p.Meaning(), p.Checker())

@@ -238,9 +238,7 @@ func BenchmarkPureEpsilon(b *testing.B) {
 		b.Run(a.Name(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Epsilon(a, Laplace{1, 10, AddRemove}, 100, 1e-6); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(Epsilon(a, Laplace{1, 10, AddRemove}, 100, 1e-6)))
 			}
 		})
 	}

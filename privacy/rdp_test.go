@@ -406,9 +406,7 @@ func BenchmarkRDPEpsilon(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Epsilon(a, bc.m, steps, 1e-5); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(Epsilon(a, bc.m, steps, 1e-5)))
 			}
 		})
 	}
@@ -422,9 +420,7 @@ func BenchmarkRDPTrajectory64(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Trajectory(RDP{}, m, steps, 1e-5); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, require.ErrOf(Trajectory(RDP{}, m, steps, 1e-5)))
 	}
 }
 
@@ -433,8 +429,6 @@ func BenchmarkRDPCurveWarm(b *testing.B) {
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.Epsilon(2420, 1e-5); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, require.ErrOf(c.Epsilon(2420, 1e-5)))
 	}
 }

@@ -381,9 +381,7 @@ func BenchmarkTradeoff(b *testing.B) {
 				require.NoError(b, err)
 				g, err := c.Epsilon(1000, 1e-5)
 				require.NoError(b, err)
-				if _, err := NewTradeoff(c, g, someRates, nil); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(NewTradeoff(c, g, someRates, nil)))
 			}
 			b.ReportMetric(float64(work.Done())/float64(b.N), "operations/op")
 		})

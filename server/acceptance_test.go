@@ -180,9 +180,7 @@ func TestFrontOfWhatSucceeded(t *testing.T) {
 	} {
 		req := servertest.Completion(f.One(study, "w"))
 		outcome(req)
-		if _, err := f.Studies.CompleteTrial(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), req)))
 	}
 	for _, kind := range []dparetov1.FrontKind{
 		dparetov1.FrontKind_FRONT_KIND_OBSERVED, dparetov1.FrontKind_FRONT_KIND_POSTERIOR,
@@ -221,13 +219,13 @@ func TestNotFound(t *testing.T) {
 	f := servertest.Start(t)
 	study := f.Create("svt", servertest.SVTSpec())
 	for _, err := range []error{
-		servertest.ErrOf(f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/none"})),
-		servertest.ErrOf(f.Studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/none"})),
-		servertest.ErrOf(f.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/none", WorkerId: "w"})),
-		servertest.ErrOf(f.Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: study + "/trials/7"})),
-		servertest.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: study + "/trials/7"})),
-		servertest.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: study + "/trials/7"})),
-		servertest.ErrOf(f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/none", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})),
+		require.ErrOf(f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/none"})),
+		require.ErrOf(f.Studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/none"})),
+		require.ErrOf(f.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/none", WorkerId: "w"})),
+		require.ErrOf(f.Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: study + "/trials/7"})),
+		require.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: study + "/trials/7"})),
+		require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: study + "/trials/7"})),
+		require.ErrOf(f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/none", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})),
 	} {
 		servertest.WantCode(t, err, codes.NotFound, "does not exist")
 		if status.Convert(err).Message() == "" {

@@ -56,9 +56,7 @@ func (f *fuzzer) prepare(t testing.TB) {
 	}
 	require.NoError(t, err)
 	if got.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
-		if _, err := f.Studies.ResumeStudy(ctx, &dparetov1.ResumeStudyRequest{Name: "studies/full"}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.ResumeStudy(ctx, &dparetov1.ResumeStudyRequest{Name: "studies/full"})))
 	}
 	resp, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/full", WorkerId: "fuzzer"})
 	require.NoError(t, err)
@@ -108,13 +106,9 @@ func (f *fuzzer) prepareReleases(t testing.TB) {
 	asked, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: name, WorkerId: "fixed", Count: 2})
 	require.NoError(t, err)
 	for _, trial := range asked.GetTrials() {
-		if _, err := f.Studies.CompleteTrial(ctx, servertest.Completion(trial, 0.3)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(ctx, servertest.Completion(trial, 0.3))))
 	}
-	if _, err := f.Releases().ReleaseBest(ctx, &dparetov1.ReleaseBestRequest{Name: name, Metric: "error", Epsilon: 1e-3}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Releases().ReleaseBest(ctx, &dparetov1.ReleaseBestRequest{Name: name, Metric: "error", Epsilon: 1e-3})))
 }
 
 func (f *fuzzer) remove(ctx context.Context, name string) error {

@@ -637,9 +637,7 @@ func privacyRequests(t testing.TB) map[string]func() proto.Message {
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
 	f := servertest.Start(t)
-	if _, err := f.Studies.CreateStudy(t.Context(), servertest.FullRequest(t)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.CreateStudy(t.Context(), servertest.FullRequest(t))))
 	held, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
 		Parent: "studies/full", Trial: &dparetov1.Trial{Parameters: servertest.FullParameters()},
 	})

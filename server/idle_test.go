@@ -75,16 +75,12 @@ func TestIdleConnection(t *testing.T) {
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	defer conn.Close()
-	if _, err := conn.Write([]byte(http2Preface)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(conn.Write([]byte(http2Preface))))
 	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 	if types := answerPings(t, conn); len(types) == 0 || types[len(types)-1] != frameGoAway {
 		t.Errorf("frames %v, want the server to say goodbye", types)
 	}
-	if _, err := g.Studies.PauseStudy(g.As("admin"), &dparetov1.PauseStudyRequest{Name: "studies/a-1"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(g.Studies.PauseStudy(g.As("admin"), &dparetov1.PauseStudyRequest{Name: "studies/a-1"})))
 	if change, err := watch.Recv(); err != nil {
 		t.Errorf("the stream has ended: %v, %v", change, err)
 	}

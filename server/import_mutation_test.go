@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -19,9 +20,7 @@ func TestImportMutants(t *testing.T) {
 	study, _ := f.Eventful()
 	exported := servertest.Lines(t, f.Export(study))
 	remove := func() {
-		if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	}
 	remove()
 	refused, accepted := 0, 0

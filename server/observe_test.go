@@ -39,9 +39,7 @@ func TestMetrics(t *testing.T) {
 	f.Tell(trials[0], 0.25)
 	failed := servertest.Completion(trials[1])
 	failed.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "the disk is full"}}
-	if _, err := f.Studies.CompleteTrial(t.Context(), failed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), failed)))
 	f.Clock.Advance(24 * 3600 * 1e9)
 	if again := f.One(study, "second"); again.GetNumber() != trials[2].GetNumber() {
 		t.Fatalf("trial %d was handed out again", again.GetNumber())
@@ -144,9 +142,7 @@ func TestHypervolumeGauge(t *testing.T) {
 	if after := want("ReaccountStudy"); after <= before {
 		t.Errorf("the hypervolume is %v after, and was %v before", after, before)
 	}
-	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: last.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: last.GetName()})))
 	f.Tell(f.One(study, "w"), 0.5)
 	want("one trial in place of another")
 }
@@ -209,9 +205,7 @@ func TestTraces(t *testing.T) {
 	before := histogramCounts(t, m)
 	spans.Reset()
 	ctx, root := provider.Tracer("test").Start(t.Context(), "worker")
-	if _, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Count: 2}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Count: 2})))
 	root.End()
 	after := histogramCounts(t, m)
 	parents := make(map[string]string)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -70,11 +71,9 @@ func TestAbsurdValues(t *testing.T) {
 					if i == 0 || i == 7 {
 						value = absurd
 					}
-					if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+					require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 						Parameters: servertest.Sparse(int64(1+i*7%12*2), noise), FinalMeasurement: servertest.Measurement(0, value),
-					}}); err != nil {
-						t.Fatal(err)
-					}
+					}})))
 				}
 				answered := func(call string, m proto.Message, err error) {
 					t.Helper()

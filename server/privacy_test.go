@@ -84,9 +84,7 @@ func TestReportUnderAnotherConvention(t *testing.T) {
 	for _, convention := range []dparetov1.Convention{dparetov1.Convention_CONVENTION_OPACUS, dparetov1.Convention_CONVENTION_ROUNDED} {
 		dpsgd.Convention = convention
 		study := f.Create(strings.ReplaceAll(strings.ToLower(convention.String()), "_", "-"), spec)
-		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: parameters}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: parameters}})))
 		trial := f.One(study, "w")
 		values[convention] = trial.GetComputedMetrics()["epsilon"].GetValue()
 		if g := trial.GetComputedMetrics()["epsilon"].GetPrivacy(); !show.IsSizePublic(g.GetAssumptions()) {

@@ -113,9 +113,7 @@ func TestReplicasWatch(t *testing.T) {
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("%d changes took %v to get to another server", 2*changes, took)
 	}
-	if _, err := servers[0].Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(servers[0].Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	_, err := watch.Stream.Recv()
 	servertest.WantCode(t, err, codes.NotFound, study)
 }
@@ -141,20 +139,14 @@ func TestReplicasForget(t *testing.T) {
 	exported := a.Export(study)
 	b.ImportTrial(study, 4, 0.6)
 	points(a, study, 2)
-	if _, err := a.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: first.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(a.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: first.GetName()})))
 	points(b, study, 1)
 
-	if err := b.Respec(study, func(s *dparetov1.StudySpec) { s.GetParameters()[1].GetDoubleDomain().Max = 1000 }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Respec(study, func(s *dparetov1.StudySpec) { s.GetParameters()[1].GetDoubleDomain().Max = 1000 }))
 	wide, err := b.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 		Parameters: servertest.Sparse(3, 500),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if trial := b.One(study, "worker"); trial.GetName() != wide.GetTrial().GetName() {
 		t.Fatalf("handed out %v, not the trial that was requested", trial)
 	} else {
@@ -164,21 +156,15 @@ func TestReplicasForget(t *testing.T) {
 
 	changed := b.Study(study)
 	changed.Spec.Budget = &dparetov1.Budget{MaxTrials: 3}
-	if _, err := b.Update(changed, "spec"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(b.Update(changed, "spec")))
 	if resp := a.Ask(study, "worker", 1); resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT {
 		t.Errorf("a server does not know the budget that another was given: %v", resp)
 	}
 
 	// The earlier state comes back, with the same uid, and goes on with other trials to the same revision.
 	revision := a.Revision(study)
-	if _, err := a.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.ImportRecords(exported); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(a.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
+	require.NoError(t, require.ErrOf(a.ImportRecords(exported)))
 	for n := 0; a.Revision(study) < revision; n++ {
 		a.ImportTrial(study, 1/float64(n+2), 0.1)
 	}
@@ -312,9 +298,7 @@ func TestReplicasImport(t *testing.T) {
 		t.Errorf("%v, %v", resp, err)
 	}
 	// A server that goes away in the middle of an import leaves remains, which the next one removes.
-	if _, err := b.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/parts"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(b.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/parts"})))
 	if _, err := b.ImportRecords(records); err != nil {
 		t.Error(err)
 	}

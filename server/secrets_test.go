@@ -218,9 +218,7 @@ func run(g *servertest.Guarded, study string, n int, errors float64) (held *dpar
 
 func finish(g *servertest.Guarded, trial *dparetov1.Trial, errors float64) {
 	g.T.Helper()
-	if _, err := g.Studies.CompleteTrial(g.As("worker"), servertest.Completion(trial, errors)); err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, require.ErrOf(g.Studies.CompleteTrial(g.As("worker"), servertest.Completion(trial, errors))))
 }
 
 // Nobody but the workers that train candidates, and those who administer the whole server, sees the

@@ -54,11 +54,9 @@ func newWorlds(t *testing.T, spec *dparetov1.StudySpec, seeds [2]uint64, differ 
 	t.Helper()
 	open := func(ctx context.Context, f *servertest.Fixture) {
 		f.OpenLedgers(ctx, spec)
-		if _, err := f.Releases().CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: "people", Ledger: &dparetov1.Ledger{
+		require.NoError(t, require.ErrOf(f.Releases().CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: "people", Ledger: &dparetov1.Ledger{
 			Records: servertest.TestRecords, Epsilon: 100, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}})))
 	}
 	first := servertest.Start(t)
 	open(t.Context(), first)
@@ -104,9 +102,7 @@ func importAs(g *servertest.Guarded, name string, records []*dparetov1.ExportedR
 			break // the answer says why
 		}
 	}
-	if _, err := stream.CloseAndRecv(); err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, require.ErrOf(stream.CloseAndRecv()))
 }
 
 // handler returns REST and the page, as the HTTP port serves them.
@@ -296,20 +292,16 @@ func candidates(g *servertest.Guarded, world int, study string, from, to int) {
 			score = 0.05
 		}
 		if n == 4 && world == 1 {
-			if _, err := g.Studies.CompleteTrial(g.As("worker"), &dparetov1.CompleteTrialRequest{
+			require.NoError(g.T, require.ErrOf(g.Studies.CompleteTrial(g.As("worker"), &dparetov1.CompleteTrialRequest{
 				Name: held.GetName(), LeaseToken: held.GetLease().GetToken(),
 				Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "diverged"}},
-			}); err != nil {
-				g.T.Fatal(err)
-			}
+			})))
 			continue
 		}
 		for step := int64(1); step < held.GetParameters()["epochs"].GetIntValue(); step++ {
-			if _, err := g.Studies.AddMeasurement(g.As("worker"), &dparetov1.AddMeasurementRequest{
+			require.NoError(g.T, require.ErrOf(g.Studies.AddMeasurement(g.As("worker"), &dparetov1.AddMeasurementRequest{
 				Name: held.GetName(), LeaseToken: held.GetLease().GetToken(), Measurement: servertest.Measurement(step, score), RequestId: fmt.Sprint(n, " ", step, " ", world),
-			}); err != nil {
-				g.T.Fatal(err)
-			}
+			})))
 		}
 		finish(g, held, score)
 	}
@@ -352,12 +344,8 @@ func TestSecretsOfRandomStopping(t *testing.T) {
 			w.until(2 * time.Hour)
 			w.compare(untrusted, skips)
 			for _, g := range w.both {
-				if _, err := g.Studies.PauseStudy(g.As("owner"), &dparetov1.PauseStudyRequest{Name: w.study}); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := g.Studies.ResumeStudy(g.As("owner"), &dparetov1.ResumeStudyRequest{Name: w.study}); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, require.ErrOf(g.Studies.PauseStudy(g.As("owner"), &dparetov1.PauseStudyRequest{Name: w.study})))
+				require.NoError(t, require.ErrOf(g.Studies.ResumeStudy(g.As("owner"), &dparetov1.ResumeStudyRequest{Name: w.study})))
 			}
 			for i, g := range w.both {
 				candidates(g, i, w.study, counts[i], counts[i])
@@ -422,9 +410,7 @@ func TestSecretsOfPrivateMode(t *testing.T) {
 				if n == 4 {
 					done.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: fmt.Sprint("diverged at ", i)}}
 				}
-				if _, err := g.Studies.CompleteTrial(g.As("worker"), done); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, require.ErrOf(g.Studies.CompleteTrial(g.As("worker"), done)))
 			}
 			continue
 		}
@@ -437,9 +423,7 @@ func TestSecretsOfPrivateMode(t *testing.T) {
 			m := done.GetMeasurement()
 			m.Elapsed = durationpb.New(time.Duration(1+i) * time.Minute)
 			m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: new(float64(1 + i))}
-			if _, err := g.Studies.CompleteTrial(g.As("worker"), done); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(g.Studies.CompleteTrial(g.As("worker"), done)))
 		}
 	}
 	if largest < 0.01 {
@@ -482,9 +466,7 @@ func TestSecretsOfReleases(t *testing.T) {
 	w.until(time.Hour)
 	w.compare(callers, nothing)
 	for _, g := range w.both {
-		if _, err := g.Releases().ReleaseBest(g.As("admin"), &dparetov1.ReleaseBestRequest{Name: w.study, Metric: "error", Epsilon: 1}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(g.Releases().ReleaseBest(g.As("admin"), &dparetov1.ReleaseBestRequest{Name: w.study, Metric: "error", Epsilon: 1})))
 	}
 	w.compare(callers, nothing)
 	if w.trials(0) == w.trials(1) {

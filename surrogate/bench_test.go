@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // benchmarkD is the number of inputs, and benchmarkSizes the numbers of
@@ -39,9 +41,7 @@ func BenchmarkFit(b *testing.B) {
 		b.Run(fmt.Sprintf("cold/n=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Fit(context.Background(), obs, Options{}); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(Fit(context.Background(), obs, Options{})))
 			}
 		})
 		// The hyperparameters of the first nine tenths of the observations.
@@ -50,9 +50,7 @@ func BenchmarkFit(b *testing.B) {
 		b.Run(fmt.Sprintf("warm/n=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Fit(context.Background(), obs, Options{Start: &start, Restarts: -1, Tolerance: 0.01}); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(Fit(context.Background(), obs, Options{Start: &start, Restarts: -1, Tolerance: 0.01})))
 			}
 		})
 	}
@@ -68,9 +66,7 @@ func BenchmarkFitEvaluation(b *testing.B) {
 			grad := make([]float64, len(theta))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := f.Value(theta); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(f.Value(theta)))
 				f.Gradient(grad)
 			}
 		})
@@ -83,9 +79,7 @@ func BenchmarkNew(b *testing.B) {
 			obs, h := randomObservations(newRand(1), n, benchmarkD), someHyperparameters(benchmarkD)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := New(nil, h, obs); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(New(nil, h, obs)))
 			}
 		})
 	}
@@ -146,9 +140,7 @@ func BenchmarkCondition(b *testing.B) {
 	points, normals := randomPoints(rng, 20, benchmarkD), randomNormals(rng, 16, 20)
 	benchmarkGP(b, func(b *testing.B, g *GP) {
 		for b.Loop() {
-			if _, err := g.Condition(points, normals); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, require.ErrOf(g.Condition(points, normals)))
 		}
 	})
 }

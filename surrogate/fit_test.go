@@ -353,9 +353,7 @@ func TestFitIsStationary(t *testing.T) {
 			}
 		}
 		f := newLogPosterior(p)
-		if _, err := f.Value(theta); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Value(theta)))
 		grad := make([]float64, len(theta))
 		f.Gradient(grad)
 		if norm := projectedNorm(theta, grad, p.lower, p.upper); norm > 0.02 {

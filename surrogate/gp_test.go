@@ -346,9 +346,7 @@ func TestAppendMatchesNew(t *testing.T) {
 			next, err := g.Append(obs.X[i], obs.Y[i], obs.NoiseVariance[i])
 			require.NoError(t, err)
 			// A second branch from the same posterior must not disturb the first.
-			if _, err := g.Append([]float64{0.5, 0.5}, 100, 0); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(g.Append([]float64{0.5, 0.5}, 100, 0)))
 			if diff := cmp.Diff(before, snapshot(g)); diff != "" {
 				t.Fatalf("receiver changed: %s", diff)
 			}

@@ -202,9 +202,7 @@ func BenchmarkLeaveOut(b *testing.B) {
 				blocks[i] = []int{i}
 			}
 			for b.Loop() {
-				if _, err := LeaveOut(b.Context(), g, blocks); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(LeaveOut(b.Context(), g, blocks)))
 			}
 		})
 	}

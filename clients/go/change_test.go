@@ -129,9 +129,7 @@ func TestChangeTrial(t *testing.T) {
 func TestFindStudies(t *testing.T) {
 	_, client, _ := connect(t)
 	ctx := t.Context()
-	if _, err := client.CreateStudy(ctx, "another", toyStudy(1)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(client.CreateStudy(ctx, "another", toyStudy(1))))
 	var names []string
 	for study, err := range client.FindStudies(ctx, dpareto.Query{Filter: "name:o", OrderBy: "name desc"}) {
 		require.NoError(t, err)
@@ -230,9 +228,7 @@ func TestWatch(t *testing.T) {
 	}
 
 	require.NoError(t, study.Delete(ctx))
-	if _, err := client.CreateStudy(ctx, "toy", toyStudy(1)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(client.CreateStudy(ctx, "toy", toyStudy(1))))
 	for _, next := range []func() (*dparetov1.WatchStudyResponse, error, bool){next, fromThere} {
 		if _, err, _ := next(); status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "watch studies/toy") {
 			t.Errorf("of a deleted study: %v", err)

@@ -285,17 +285,13 @@ func TestRequestIDs(t *testing.T) {
 		f, c := serve(t, func(context.Context, int, any) (any, error) { return &dparetov1.CreateTrialResponse{}, nil })
 		req := &dparetov1.CreateTrialRequest{Parent: "studies/s"}
 		for range 2 {
-			if _, err := c.Studies.CreateTrial(t.Context(), req); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(c.Studies.CreateTrial(t.Context(), req)))
 		}
 		if req.GetRequestId() != "" {
 			t.Errorf("the caller's message has the id %q", req.GetRequestId())
 		}
 		req.RequestId = "mine"
-		if _, err := c.Studies.CreateTrial(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(c.Studies.CreateTrial(t.Context(), req)))
 		var ids []string
 		for _, req := range f.requests() {
 			ids = append(ids, req.(*dparetov1.CreateTrialRequest).GetRequestId())

@@ -108,9 +108,7 @@ func TestCredentialsFromFiles(t *testing.T) {
 	defer client.Close()
 	call := func() {
 		t.Helper()
-		if _, err := client.Admin.GetServerInfo(t.Context(), &dparetov1.GetServerInfoRequest{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(client.Admin.GetServerInfo(t.Context(), &dparetov1.GetServerInfoRequest{})))
 	}
 	call()
 	if token != "Bearer first" || certificate != "agent-7" {
@@ -157,9 +155,7 @@ func TestExhausted(t *testing.T) {
 			}
 			return &dparetov1.GetStudyResponse{}, nil
 		})
-		if _, err := client.Study("s").Get(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(client.Study("s").Get(t.Context())))
 		times := f.times()
 		if len(times) != 3 || times[1]-times[0] < 5*time.Second || times[2]-times[1] < 5*time.Second || times[2] > 15*time.Second {
 			t.Errorf("calls at %v", times)

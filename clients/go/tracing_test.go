@@ -22,9 +22,7 @@ func TestTracing(t *testing.T) {
 	client, err := dpareto.Dial(address, dpareto.WithTracing(provider))
 	require.NoError(t, err)
 	ctx, root := provider.Tracer("test").Start(t.Context(), "worker")
-	if _, err := client.CreateStudy(ctx, "toy", toyStudy(1)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(client.CreateStudy(ctx, "toy", toyStudy(1))))
 	root.End()
 	require.NoError(t, client.Close())
 	found := 0

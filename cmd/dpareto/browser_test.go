@@ -81,16 +81,10 @@ func openTab(t *testing.T, url string) *tab {
 	b := &tab{t: t, ctx: ctx, url: strings.TrimSuffix(url, "/")}
 	b.run(chromedp.EmulateViewport(1200, 900))
 	require.NoError(t, chromedp.Listen(ctx, b.listen))
-	if _, err := chromedp.Call(ctx, cdplog.Enable, cdp.Empty{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(chromedp.Call(ctx, cdplog.Enable, cdp.Empty{})))
+	require.NoError(t, require.ErrOf(chromedp.Call(ctx, network.Enable, network.EnableParams{})))
 	// A tab that is not in front has the focus, too.
-	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})))
 	t.Cleanup(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -195,9 +189,7 @@ func (b *tab) tabTo(selector string) {
 func (b *tab) prefer(scheme string) {
 	b.t.Helper()
 	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
-	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, require.ErrOf(chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})))
 }
 
 // complete holds when a view has all of its parts.

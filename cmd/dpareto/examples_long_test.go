@@ -137,9 +137,7 @@ func TestExamplesCall(t *testing.T) {
 			var want strings.Builder
 			for i := range studies {
 				id := fmt.Sprintf("study-%03d", i)
-				if _, err := client.CreateStudy(t.Context(), id, smallStudy()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, require.ErrOf(client.CreateStudy(t.Context(), id, smallStudy())))
 				fmt.Fprintf(&want, "studies/%s: 0 trials succeeded\n", id)
 			}
 			var stdout bytes.Buffer

@@ -58,9 +58,7 @@ func startReplicas(t *testing.T, store string, servers, workers int) *replicaSet
 	defer client.Close()
 	ids := []string{"drawn", "learned"} // as in killUnderLoad
 	for i, algorithm := range []dparetov1.Algorithm{dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_NSGA2} {
-		if _, err := client.CreateStudy(t.Context(), ids[i], killedStudy(t, algorithm, lease)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(client.CreateStudy(t.Context(), ids[i], killedStudy(t, algorithm, lease))))
 	}
 	r.crowd = &crowd{t: t, memory: newMemory(lease), history: linearizability.NewHistory(), studies: ids, dial: r.dial}
 	var ctx context.Context

@@ -39,9 +39,7 @@ func killUnderLoad(t *testing.T, kills, workers, mean int) {
 	// One whose suggestions are drawn in a transaction, one whose are not.
 	ids := []string{"drawn", "learned"}
 	for i, algorithm := range []dparetov1.Algorithm{dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_NSGA2} {
-		if _, err := client.CreateStudy(t.Context(), ids[i], killedStudy(t, algorithm, lease)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(client.CreateStudy(t.Context(), ids[i], killedStudy(t, algorithm, lease))))
 	}
 
 	random := rand.New(rand.NewPCG(*killSeed, 0))

@@ -101,9 +101,7 @@ func TestPageComponents(t *testing.T) {
 	b.open("/about/components")
 	eval[bool](b, script+"; true")
 	onPaper := emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
-	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, onPaper); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(chromedp.Call(b.ctx, emulation.SetEmulatedMedia, onPaper)))
 	check("print")
 	if !eval[bool](b, `document.getElementById("covers").checkVisibility() && document.getElementById("covers").getBoundingClientRect().height > 10`) {
 		t.Error("what an ε means is not printed")

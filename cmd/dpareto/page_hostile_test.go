@@ -76,13 +76,9 @@ func attack(t *testing.T, client *dpareto.Client) {
 			measured := dpareto.Metrics{"error": {0.1 + 0.05*float64(i)}}.Measurement(0, 0)
 			done.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: measured}
 		}
-		if _, err := client.Studies.CompleteTrial(t.Context(), done); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(client.Studies.CompleteTrial(t.Context(), done)))
 	}
-	if _, err := client.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: "studies/attacked/trials/3", Reason: all}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(client.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: "studies/attacked/trials/3", Reason: all})))
 }
 
 // Text that users write does nothing in any view: no script runs, no dialog opens, nothing is asked of

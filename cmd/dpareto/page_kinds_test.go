@@ -32,9 +32,7 @@ func TestPagePrivate(t *testing.T) {
 	stopping.PrivateMode, stopping.TestLedger, stopping.Budget = nil, "", nil
 	stopping.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "error"}
 	for id, spec := range map[string]*dparetov1.StudySpec{"private": private, "stopping": stopping} {
-		if _, err := client.CreateStudy(t.Context(), id, &dparetov1.Study{Spec: spec}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(client.CreateStudy(t.Context(), id, &dparetov1.Study{Spec: spec})))
 	}
 	const secret = 0.271828
 	asked, err := client.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/private", WorkerId: "w"})

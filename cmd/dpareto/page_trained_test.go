@@ -112,9 +112,7 @@ func chooseByKeyboard(t *testing.T, srv *pageServer) {
 			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted,
 			Origin: b.url, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID,
 		}
-		if _, err := chromedp.CallBrowser(b.ctx, browser.SetPermission, permission); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(chromedp.CallBrowser(b.ctx, browser.SetPermission, permission)))
 	}
 	b.openWhole("/studies")
 	b.press(kb.Tab)

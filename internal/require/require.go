@@ -14,3 +14,6 @@ func NoError(t TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// ErrOf returns the error of a call.
+func ErrOf[T any](_ T, err error) error { return err }

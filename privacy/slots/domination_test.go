@@ -270,9 +270,7 @@ func TestSlotsKnow(t *testing.T) {
 	if s.Knows(m, 1000) {
 		t.Error("knows what was never asked")
 	}
-	if _, err := s.Fit(m, 1000, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(s.Fit(m, 1000, nil)))
 	if !s.Knows(m, 1000) || s.Knows(m, 1001) {
 		t.Error("does not know exactly what was asked")
 	}

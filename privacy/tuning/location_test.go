@@ -331,9 +331,7 @@ func BenchmarkLocation(b *testing.B) {
 	for b.Loop() {
 		curve, err := Location{}.Curve(m)
 		require.NoError(b, err)
-		if _, err := curve.Epsilon(1, 1e-6); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, require.ErrOf(curve.Epsilon(1, 1e-6)))
 	}
 }
 

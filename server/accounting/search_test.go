@@ -155,9 +155,7 @@ func BenchmarkGuarantee(b *testing.B) {
 			b.Run(s.name+"/"+name, func(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
 					before()
-					if _, err := f.Guarantee(at(i)); err != nil {
-						b.Fatal(err)
-					}
+					require.NoError(b, require.ErrOf(f.Guarantee(at(i))))
 				}
 			})
 		}

@@ -100,17 +100,11 @@ func TestLengthsAreEstimated(t *testing.T) {
 			lengths[i] = int64(1 + i)
 		}
 		spread := []int64{1, 10, 20, 30, 39}
-		if _, err := f.trajectory(t.Context(), work, variables, spread[:1]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.trajectory(t.Context(), work, variables, spread[:1])))
 		first := work.Done()
-		if _, err := f.trajectory(t.Context(), work, variables, spread[1:]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.trajectory(t.Context(), work, variables, spread[1:])))
 		estimate := float64(work.Done() + further(work, first, len(lengths)))
-		if _, err := f.trajectory(t.Context(), work, variables, lengths); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.trajectory(t.Context(), work, variables, lengths)))
 		ratio := (estimate + 1) / float64(work.Done()+1)
 		worst = max(worst, ratio, 1/ratio)
 		if ratio > 8 || ratio < 1.0/8 {

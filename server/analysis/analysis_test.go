@@ -58,11 +58,9 @@ func TestAnalysesOfStudy(t *testing.T) {
 	study := f.Create("svt", servertest.SVTSpec())
 	for i := range 12 {
 		noise := math.Pow(10, -1.5+float64(i)/4)
-		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 			Parameters: servertest.Sparse(int64(1+i*7%12*2), noise), FinalMeasurement: servertest.Measurement(0, servertest.SVTError(noise)),
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}})))
 	}
 	importance, err := f.Analyses().AnalyzeImportance(t.Context(), &dparetov1.AnalyzeImportanceRequest{Name: study})
 	require.NoError(t, err)
@@ -144,15 +142,13 @@ func TestAnalysesRefuse(t *testing.T) {
 	f := servertest.Start(t)
 	study := f.Create("svt", servertest.SVTSpec())
 	full := servertest.FullRequest(t)
-	if _, err := f.Studies.CreateStudy(t.Context(), full); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.CreateStudy(t.Context(), full)))
 	contour := func(change func(*dparetov1.AnalyzeContourRequest)) error {
 		req := &dparetov1.AnalyzeContourRequest{
 			Name: study, Metric: "epsilon", XParameter: "cutoff", YParameter: "noise_scale", Parameters: servertest.Sparse(4, 1),
 		}
 		change(req)
-		return servertest.ErrOf(f.Analyses().AnalyzeContour(t.Context(), req))
+		return require.ErrOf(f.Analyses().AnalyzeContour(t.Context(), req))
 	}
 	sgd := servertest.FullParameters()
 	sgd["optimizer"] = servertest.Value("sgd")
@@ -161,10 +157,10 @@ func TestAnalysesRefuse(t *testing.T) {
 		field string
 		err   error
 	}{
-		{"points", servertest.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: study, Points: 1}))},
-		{"points", servertest.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: study, Points: 201}))},
-		{`parameters["cutoff"]`, servertest.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: study, Parameters: servertest.Sparse(31, 1)}))},
-		{"name", servertest.ErrOf(f.Analyses().AnalyzeImportance(t.Context(), &dparetov1.AnalyzeImportanceRequest{Name: "svt"}))},
+		{"points", require.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: study, Points: 1}))},
+		{"points", require.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: study, Points: 201}))},
+		{`parameters["cutoff"]`, require.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: study, Parameters: servertest.Sparse(31, 1)}))},
+		{"name", require.ErrOf(f.Analyses().AnalyzeImportance(t.Context(), &dparetov1.AnalyzeImportanceRequest{Name: "svt"}))},
 		{"points", contour(func(r *dparetov1.AnalyzeContourRequest) { r.Points = 61 })},
 		{"metric", contour(func(r *dparetov1.AnalyzeContourRequest) { r.Metric = "accuracy" })},
 		{"x_parameter", contour(func(r *dparetov1.AnalyzeContourRequest) { r.XParameter = "" })},
@@ -175,8 +171,8 @@ func TestAnalysesRefuse(t *testing.T) {
 	} {
 		servertest.WantCode(t, tt.err, codes.InvalidArgument, tt.field)
 	}
-	servertest.WantCode(t, servertest.ErrOf(f.Analyses().AnalyzeImportance(t.Context(), &dparetov1.AnalyzeImportanceRequest{Name: "studies/none"})), codes.NotFound, "does not exist")
-	servertest.WantCode(t, servertest.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: "studies/none"})), codes.NotFound, "does not exist")
+	servertest.WantCode(t, require.ErrOf(f.Analyses().AnalyzeImportance(t.Context(), &dparetov1.AnalyzeImportanceRequest{Name: "studies/none"})), codes.NotFound, "does not exist")
+	servertest.WantCode(t, require.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: "studies/none"})), codes.NotFound, "does not exist")
 	servertest.WantCode(t, contour(func(r *dparetov1.AnalyzeContourRequest) { r.Name = "studies/none" }), codes.NotFound, "does not exist")
 }
 
@@ -184,9 +180,7 @@ func TestAnalysesRefuse(t *testing.T) {
 // be shown. Conditional parameters are shown where they exist.
 func TestSlicesWithoutModel(t *testing.T) {
 	f := servertest.Start(t)
-	if _, err := f.Studies.CreateStudy(t.Context(), servertest.FullRequest(t)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.CreateStudy(t.Context(), servertest.FullRequest(t))))
 	resp, err := f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: "studies/full"})
 	if err != nil || len(resp.GetSlices()) != 0 || len(resp.GetParameters()) != 0 || len(resp.GetWarnings()) != 1 {
 		t.Errorf("%v, %v", resp, err)
@@ -228,9 +222,9 @@ func TestAnalysesOfPrivateStudies(t *testing.T) {
 	}
 	hidden := f.Create("hidden", servertest.SearchSpec(5, 1))
 	for _, err := range []error{
-		servertest.ErrOf(f.Analyses().AnalyzeImportance(t.Context(), &dparetov1.AnalyzeImportanceRequest{Name: hidden})),
-		servertest.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: hidden})),
-		servertest.ErrOf(f.Analyses().AnalyzeContour(t.Context(), &dparetov1.AnalyzeContourRequest{Name: hidden, Metric: "error", XParameter: "sigma", YParameter: "x"})),
+		require.ErrOf(f.Analyses().AnalyzeImportance(t.Context(), &dparetov1.AnalyzeImportanceRequest{Name: hidden})),
+		require.ErrOf(f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: hidden})),
+		require.ErrOf(f.Analyses().AnalyzeContour(t.Context(), &dparetov1.AnalyzeContourRequest{Name: hidden, Metric: "error", XParameter: "sigma", YParameter: "x"})),
 	} {
 		servertest.WantCode(t, err, codes.FailedPrecondition, "random_stopping")
 	}

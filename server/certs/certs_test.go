@@ -184,9 +184,7 @@ func TestExpiryIsLogged(t *testing.T) {
 		cert, key := authority.Client("server", until)
 		paths := certstest.Write(t, t.TempDir(), map[string][]byte{"tls.crt": cert, "tls.key": key})
 		var log bytes.Buffer
-		if _, err := Server(Files{Cert: paths["tls.crt"], Key: paths["tls.key"]}, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(Server(Files{Cert: paths["tls.crt"], Key: paths["tls.key"]}, slog.New(slog.NewTextHandler(&log, nil)))))
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log %q, want %q", log.String(), want)
 		}

@@ -229,9 +229,7 @@ func firstSuggestions(b *testing.B, private string, seed uint64) (seconds [2]flo
 	s.CheckpointParameter = "epochs"
 	service := enginetest.New(b, enginetest.Options{})
 	defer service.Close()
-	if _, err := service.CreateStudy(b.Context(), &dparetov1.CreateStudyRequest{StudyId: "training", Study: &dparetov1.Study{Spec: s}}); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, require.ErrOf(service.CreateStudy(b.Context(), &dparetov1.CreateStudyRequest{StudyId: "training", Study: &dparetov1.Study{Spec: s}})))
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for i := range seconds {
 		before := processorSeconds(b)

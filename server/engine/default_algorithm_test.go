@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -38,12 +39,8 @@ func TestAlgorithmHasADefault(t *testing.T) {
 		}
 		records := f.Export(name)
 		records[0].GetStudy().GetStudy().GetSpec().Algorithm = algorithm
-		if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.ImportRecords(records); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name})))
+		require.NoError(t, require.ErrOf(f.ImportRecords(records)))
 		if got := f.Study(name).GetSpec().GetAlgorithm().GetName(); got != dparetov1.Algorithm_ALGORITHM_DEFAULT {
 			t.Errorf("%s: imported with %v", id, got)
 		}

@@ -175,9 +175,7 @@ func TestPreparesNothingForDeletedStudies(t *testing.T) {
 	require.NoError(t, err)
 	preparing, cancel := context.WithCancel(t.Context())
 	s.Engine.Preparing(cached, cancel)
-	if _, err := s.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/s"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(s.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/s"})))
 	if preparing.Err() == nil {
 		t.Error("the next suggestion of a deleted study is still being prepared")
 	}

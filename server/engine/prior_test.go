@@ -46,9 +46,7 @@ func TestPriorStudies(t *testing.T) {
 	if more := prior(); len(more) != 3 || &more[0].Point[0] != &got[0].Point[0] || more[2].Run <= 1 || more[2].Run == more[0].Run {
 		t.Errorf("prior %v after %v", more, got)
 	}
-	if _, err := s.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/runs"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(s.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/runs"})))
 	if got := prior(); len(got) != 0 {
 		t.Errorf("prior %v of a deleted study", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -51,11 +52,9 @@ func TestPriorValuesEnterTheModel(t *testing.T) {
 	const fixed = 0.5
 	add := func(study string, parameters map[string]*dparetov1.Value, y float64) {
 		t.Helper()
-		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 			Parameters: parameters, FinalMeasurement: servertest.Measurement(0, y),
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}})))
 	}
 	old := f.Create("old", clipSpec(false))
 	for i := range 17 {
@@ -113,9 +112,7 @@ func TestPriorValuesEnterTheModel(t *testing.T) {
 	if got := records[0].GetStudy().GetStudy().GetSpec().GetPriorValues()["clip"].GetDoubleValue(); got != fixed {
 		t.Errorf("exported prior value %g", got)
 	}
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/with"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/with"})))
 	if _, err := f.ImportRecords(records); err != nil {
 		t.Error(err)
 	}

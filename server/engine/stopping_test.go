@@ -188,11 +188,9 @@ func TestStopUnpromisingRuns(t *testing.T) {
 		given = s.Engine.JudgedUnpromising(cached, second.GetNumber())
 	}
 	failure := &dparetov1.Failure{Reason: "r", Retryable: true}
-	if _, err := s.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+	require.NoError(t, require.ErrOf(s.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: second.GetName(), LeaseToken: second.GetLease().GetToken(), Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: failure},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	again := s.AskRun(t)
 	if again.GetName() != second.GetName() {
 		t.Fatalf("got %s", again.GetName())
@@ -221,9 +219,7 @@ func TestModelStopsRuns(t *testing.T) {
 	require.NoError(t, err)
 	completed := func(x float64, step int64, value float64) *dparetov1.Measurement {
 		m, _, err := cached.Compiled.Measurements.Accept("measurement", space.Point{x, 64}, enginetest.ErrorAt(step, value), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return m
 	}
 	bad := func(n int) *dparetov1.Trial {
@@ -276,17 +272,11 @@ func TestJudgingFitsNothing(t *testing.T) {
 		t.Error("the designer has fitted nothing")
 	}
 	cached, err := s.Get(&storev1.StudyRecord{Study: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m, _, err := cached.Compiled.Measurements.Accept("measurement", space.Point{0.9, 64}, enginetest.ErrorAt(1, 0.9), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trial.Measurements = []*dparetov1.Measurement{m}
-	if _, err := s.Engine.IsUnpromising(t.Context(), "runs", study.GetUid(), trial, 64); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(s.Engine.IsUnpromising(t.Context(), "runs", study.GetUid(), trial, 64)))
 	if n := climbs.Load() - before; n != 0 {
 		t.Errorf("judging climbs %d times", n)
 	}

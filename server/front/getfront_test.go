@@ -113,11 +113,9 @@ func TestCheckpointsAreOnTheFront(t *testing.T) {
 		t.Fatalf("the first trial has %d epochs; choose another seed", last)
 	}
 	for step := int64(1); step <= last; step++ {
-		if _, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		require.NoError(t, require.ErrOf(f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: servertest.Measurement(step, 1/float64(1+step)),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 	}
 	f.Tell(trial, 1/float64(1+last))
 	all := f.Front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
@@ -260,11 +258,9 @@ func TestHypervolumesOverTime(t *testing.T) {
 			"lot_size": {Kind: &dparetov1.Value_IntValue{IntValue: 128}},
 			"variance": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1 + float64(rng.IntN(4))}},
 		}
-		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 			Parameters: parameters, FinalMeasurement: servertest.Measurement(0, 0.1+0.2*rng.Float64(), 0.1+0.2*rng.Float64()),
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}})))
 		for _, kind := range kinds {
 			want[kind] = append(want[kind], f.Front(study, kind).GetHypervolume())
 		}

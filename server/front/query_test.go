@@ -174,12 +174,10 @@ func TestReportsWithoutModel(t *testing.T) {
 	value := func(v float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Value: &v} }
 	for i := range 60 {
 		x := float64(i) / 60
-		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 			Parameters:       map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}},
 			FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"size": value(x), "loss": value(2 - float64(i%2))}},
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}})))
 	}
 	hasCodes := func(warnings []*dparetov1.Warning, codes ...string) {
 		t.Helper()

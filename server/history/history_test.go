@@ -62,9 +62,7 @@ func TestHistoryIsThatOfTheStore(t *testing.T) {
 			default:
 				req.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: enginetest.ErrorAt(0, rng.Float64())}
 			}
-			if _, err := s.CompleteTrial(t.Context(), req); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(s.CompleteTrial(t.Context(), req)))
 		}
 		got, err := s.Histories.Read(t.Context(), "runs")
 		require.NoError(t, err)

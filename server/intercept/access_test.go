@@ -297,9 +297,7 @@ func TestWorkerIDsBelongToPrincipals(t *testing.T) {
 	}
 
 	// It is forgotten with the study.
-	if _, err := g.Studies.DeleteStudy(g.As("admin"), &dparetov1.DeleteStudyRequest{Name: "studies/a-1"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(g.Studies.DeleteStudy(g.As("admin"), &dparetov1.DeleteStudyRequest{Name: "studies/a-1"})))
 	g.Make("a-1")
 	if _, err := ask("limited", "studies/a-1", "w"); err != nil {
 		t.Errorf("a study of the same name: %v", err)
@@ -356,9 +354,7 @@ func TestIdleStreamsEndWithRights(t *testing.T) {
 	g.Change(func(all []*auth.Credential) []*auth.Credential {
 		return slices.DeleteFunc(all, func(c *auth.Credential) bool { return c.Name == "viewer" })
 	})
-	if _, err := g.Studies.DeleteStudy(g.As("admin"), &dparetov1.DeleteStudyRequest{Name: "studies/b-1"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(g.Studies.DeleteStudy(g.As("admin"), &dparetov1.DeleteStudyRequest{Name: "studies/b-1"})))
 	_, err = viewer.Recv()
 	servertest.WantCode(t, err, codes.Unauthenticated, "")
 }
@@ -411,11 +407,9 @@ func TestAudit(t *testing.T) {
 	g.Make("a-1")
 	created, err := g.Studies.GetStudy(g.As("viewer"), &dparetov1.GetStudyRequest{Name: "studies/a-1"})
 	require.NoError(t, err)
-	if _, err := g.Studies.CreateStudy(g.As("admin"), &dparetov1.CreateStudyRequest{
+	require.NoError(t, require.ErrOf(g.Studies.CreateStudy(g.As("admin"), &dparetov1.CreateStudyRequest{
 		StudyId: "a-9", Study: &dparetov1.Study{Spec: servertest.SVTSpec()}, ValidateOnly: true,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	if _, err := g.Studies.DeleteStudy(g.As("worker"), &dparetov1.DeleteStudyRequest{Name: "studies/a-1"}); status.Code(err) != codes.PermissionDenied {
 		t.Fatal(err)
 	}

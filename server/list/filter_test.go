@@ -188,9 +188,7 @@ func TestListNewestTrials(t *testing.T) {
 		f.ImportTrial(study, float64(i+1), 0.5)
 	}
 	remove := func(number int64) {
-		if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: resource.TrialName("svt", number)}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: resource.TrialName("svt", number)})))
 	}
 	for _, number := range []int64{1, 5, 6, 12} {
 		remove(number)
@@ -291,21 +289,15 @@ func TestAfterRevision(t *testing.T) {
 	disturb := func() {
 		trial := f.One(study, fmt.Sprint("x", random.IntN(1000)))
 		if random.IntN(2) == 0 {
-			if _, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()})))
 			return
 		}
-		if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: servertest.ChoiceMeasurement(trial)},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 		if random.IntN(2) == 0 {
-			if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()})))
 		}
 	}
 	revision := int64(0)
@@ -364,16 +356,12 @@ func TestListStudiesFilterAndOrder(t *testing.T) {
 		}
 		f.Clock.Advance(time.Minute)
 		study := &dparetov1.Study{Spec: asked, DisplayName: "Study " + strings.ToUpper(id), Labels: map[string]string{"position": fmt.Sprint(i)}}
-		if _, err := f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: study}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: study})))
 		for range i {
 			f.Tell(f.One("studies/"+id, "w"), 0.5)
 		}
 	}
-	if _, err := f.Studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: "studies/c"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: "studies/c"})))
 	for _, test := range []struct{ filter, order, want string }{
 		{"", "", "abcd"},
 		{"", "create_time", "dacb"},

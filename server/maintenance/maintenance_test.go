@@ -38,12 +38,8 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 		return &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: enginetest.SimpleSpec()}}
 	}
 	for _, id := range []string{"a", "b", "c"} {
-		if _, err := s.CreateStudy(t.Context(), request(id)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/" + id, WorkerId: "w"}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(s.CreateStudy(t.Context(), request(id))))
+		require.NoError(t, require.ErrOf(s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/" + id, WorkerId: "w"})))
 	}
 	faults := func() float64 {
 		families, err := s.Metrics.Gatherer().Gather()
@@ -123,9 +119,7 @@ func TestMaintenanceGoesOn(t *testing.T) {
 	size := os.Getpagesize()
 	for at := 2 * size; at+size <= len(content); at += size {
 		if content[at+8] == 2 && bytes.Contains(content[at:at+size], []byte("studies/m02\x00study/")) { // a leaf
-			if _, err := file.WriteAt(make([]byte, size), int64(at)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(file.WriteAt(make([]byte, size), int64(at))))
 		}
 	}
 	require.NoError(t, file.Close())
@@ -149,9 +143,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 	const old = 10
 	suggestWith := func(id string) {
 		t.Helper()
-		if _, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w", RequestId: id}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w", RequestId: id})))
 	}
 	remembered := func() (n int) {
 		require.NoError(t, s.Store.View(t.Context(), func(tx *store.ReadTx) error {

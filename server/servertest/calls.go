@@ -20,9 +20,6 @@ import (
 	"github.com/dpareto/dpareto/internal/require"
 )
 
-// ErrOf returns the error of a call.
-func ErrOf[T any](_ T, err error) error { return err }
-
 // Analyses returns a client of the analyses.
 func (f *Fixture) Analyses() dparetov1.AnalysisServiceClient {
 	return dparetov1.NewAnalysisServiceClient(f.Conn)

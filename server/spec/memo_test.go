@@ -33,9 +33,7 @@ func TestComputedIsRemembered(t *testing.T) {
 		}},
 		Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if study.Metrics.ComputesAtOnce() {
 		t.Error("an accountant that searches computes at once")
 	}

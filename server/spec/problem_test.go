@@ -150,9 +150,7 @@ func TestPointInvertsValues(t *testing.T) {
 		point := study.Problem.Space.Sample(rng)
 		values := study.Points.Values(point)
 		again, err := study.Points.Parse("parameters", values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(point, again); diff != "" {
 			t.Errorf("point (-want +got):\n%s", diff)
 		}

@@ -26,11 +26,9 @@ func TestLedgerOfGaussians(t *testing.T) {
 	}
 	add := func(x float64) {
 		t.Helper()
-		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+		require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
 			Parent: study, Trial: &dparetov1.Trial{Parameters: servertest.Sigma(x), FinalMeasurement: servertest.Measurement(0, 0.5)},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 	}
 	check := func(l *dparetov1.GetPrivacyLedgerResponse, mu, delta float64) {
 		t.Helper()
@@ -167,22 +165,16 @@ func TestLedgerChargesEveryRun(t *testing.T) {
 	queue()
 	stopped := f.One(study, "a")
 	for _, step := range []int64{1, 4} {
-		if _, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		require.NoError(t, require.ErrOf(f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 			Name: stopped.GetName(), LeaseToken: stopped.GetLease().GetToken(), Measurement: servertest.Measurement(step, 0.5, 0.6),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 	}
-	if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: stopped.GetName(), LeaseToken: stopped.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: servertest.Measurement(3, 0.5, 0.6)}, // the best
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	check("ended early", 2, succeeded, 0, 2)
-	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: stopped.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: stopped.GetName()})))
 	check("deleted", 0, succeeded, 2, 0)
 
 	for _, outcome := range []struct {
@@ -197,29 +189,23 @@ func TestLedgerChargesEveryRun(t *testing.T) {
 		queue()
 		trial := f.One(study, "a")
 		outcome.req.Name, outcome.req.LeaseToken = trial.GetName(), trial.GetLease().GetToken()
-		if _, err := f.Studies.CompleteTrial(t.Context(), outcome.req); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), outcome.req)))
 		check(outcome.name, 2, outcome.entry, 0, 0)
 	}
 	retried := f.One(study, "a") // the last
 	if retried.GetAttempt() != 2 {
 		t.Fatalf("attempt %d", retried.GetAttempt())
 	}
-	if _, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: retried.GetName(), LeaseToken: retried.GetLease().GetToken()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: retried.GetName(), LeaseToken: retried.GetLease().GetToken()})))
 	check("released", 2, abandoned, 0, 0)
 	if _, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: retried.GetName(), LeaseToken: retried.GetLease().GetToken()}); err != nil {
 		t.Errorf("released again: %v", err)
 	}
 	done := queue()
 	done.Name, done.FinalMeasurement = "", servertest.Measurement(0, 0.5, 0.6, 0.7)
-	if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+	require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 		Parameters: done.GetParameters(), FinalMeasurement: done.GetFinalMeasurement(),
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}})))
 	check("imported", 3, imported, 0, 0)
 
 	// Runs of 10 epochs and of 4, all others alike.
@@ -242,31 +228,23 @@ func TestLedgerOfSilentAttempts(t *testing.T) {
 	spec.DisableEarlyStopping = true
 	spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(time.Minute)}
 	study := f.Create("sgd", spec)
-	if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+	require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 		Parameters: map[string]*dparetov1.Value{
 			"epochs":   {Kind: &dparetov1.Value_IntValue{IntValue: 10}},
 			"lot_size": {Kind: &dparetov1.Value_IntValue{IntValue: 128}},
 			"variance": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}},
 		},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}})))
 	failed := f.One(study, "a")
 	failure := &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "disk", Retryable: true}}
-	if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: failed.GetName(), LeaseToken: failed.GetLease().GetToken(), Outcome: failure,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	silent := f.One(study, "a")
-	if _, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+	require.NoError(t, require.ErrOf(f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: silent.GetName(), LeaseToken: silent.GetLease().GetToken(), Measurement: servertest.Measurement(1, 0.5),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: silent.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	})))
+	require.NoError(t, require.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: silent.GetName()})))
 	f.Clock.Advance(2 * time.Minute)
 	f.One(study, "b") // which settles the other
 	if trial := f.Trial(silent.GetName()); silent.GetName() != failed.GetName() || trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
@@ -286,11 +264,9 @@ func TestLedgerOfUnknownCosts(t *testing.T) {
 	spec.Metrics[0].GetComputed().GetPrivacy().GetGaussian().StandardDeviation = "math.log(sigma - 1.0)" // NaN below 1
 	study := f.Create("gaussian", spec)
 	for _, x := range []float64{0.7, 50} {
-		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+		require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
 			Parent: study, Trial: &dparetov1.Trial{Parameters: servertest.Sigma(x), FinalMeasurement: servertest.Measurement(0, 0.5)},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 	}
 	l := f.Ledger(study, 0)
 	if l.GetRuns() != 2 || l.GetUnknownRuns() != 1 || !math.IsInf(l.GetComposed().GetEpsilon(), 1) || math.IsInf(l.GetFixedInAdvance().GetEpsilon(), 0) ||
@@ -361,12 +337,10 @@ func TestLedgerOfOneMechanism(t *testing.T) {
 	check(stagnant, true)
 
 	retried := f.One(fixed, "w")
-	if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: retried.GetName(), LeaseToken: retried.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "loss is NaN", Retryable: true}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	check(fixed, true)
 }
 
@@ -378,31 +352,25 @@ func TestLedgerOfLateResult(t *testing.T) {
 	spec.DisableEarlyStopping = true
 	spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(time.Minute), MaxAttempts: 9}
 	study := f.Create("sgd", spec)
-	if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+	require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 		Parameters: map[string]*dparetov1.Value{
 			"epochs":   {Kind: &dparetov1.Value_IntValue{IntValue: 10}},
 			"lot_size": {Kind: &dparetov1.Value_IntValue{IntValue: 128}},
 			"variance": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}},
 		},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}})))
 	first := f.One(study, "a")
-	if _, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+	require.NoError(t, require.ErrOf(f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: first.GetName(), LeaseToken: first.GetLease().GetToken(), Measurement: servertest.Measurement(9, 0.5),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	f.Clock.Advance(2 * time.Minute)
 	if second := f.One(study, "b"); second.GetName() != first.GetName() {
 		t.Fatalf("trial %s, want %s again", second.GetName(), first.GetName())
 	}
-	if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: first.GetName(), LeaseToken: first.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: servertest.Measurement(3, 0.4)}, // the best
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	l := f.Ledger(study, 0)
 	if l.GetRuns() != 2 || l.GetMechanisms() != 1 || l.GetLargestEpsilon() != first.GetComputedMetrics()["epsilon"].GetValue() {
 		t.Errorf("9 epochs and up to 10 are charged as %v", l)

@@ -107,9 +107,7 @@ func TestRunsOfImportedResults(t *testing.T) {
 	}
 	records := f.Export(study)
 	records[1].GetTrial().GetTrial().Replicates = 2
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	_, err := f.ImportRecords(records)
 	servertest.WantCode(t, err, codes.InvalidArgument, "has 1 run, but the trial requires 2 replicates")
 }

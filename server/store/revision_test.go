@@ -130,9 +130,7 @@ func TestRequests(t *testing.T) {
 		{30, []int{3}},
 		{31, nil},
 	} {
-		if _, err := s.ForgetRequests(t.Context(), store.StudyScope("a"), start.Add(time.Duration(step.second)*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(s.ForgetRequests(t.Context(), store.StudyScope("a"), start.Add(time.Duration(step.second)*time.Second))))
 		if d := cmp.Diff(step.want, known()); d != "" {
 			t.Errorf("after %v: %s", step, d)
 		}

@@ -74,12 +74,8 @@ func TestAttributesAndArtifacts(t *testing.T) {
 	wantKept(t, list.GetTrials()[0], kept, newer, curve)
 
 	records := f.Export(study)
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.ImportRecords(records); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
+	require.NoError(t, require.ErrOf(f.ImportRecords(records)))
 	wantKept(t, f.Trial(name), kept, newer, curve)
 }
 

@@ -105,9 +105,7 @@ func TestLateResultHasItsOwnCurve(t *testing.T) {
 	_, err := f.Studies.CompleteTrial(t.Context(), servertest.Completion(b, 0.96))
 	servertest.WantCode(t, err, codes.FailedPrecondition, "already")
 	exported := servertest.Lines(t, f.Export(study))
-	if _, err := to.ImportRecords(servertest.Parse(t, exported)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(to.ImportRecords(servertest.Parse(t, exported))))
 	check(to)
 	if got := servertest.Lines(t, to.Export(study)); got != exported {
 		t.Errorf("exported again: %s\nwant: %s", got, exported)
@@ -131,22 +129,18 @@ func TestPastAttempts(t *testing.T) {
 	must(f, add(f, trial, 2, 0.2))
 	must(f, add(f, trial, 1, 0.1))
 	released := trial
-	if _, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{
+	require.NoError(t, require.ErrOf(f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: "preempted",
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	if got := f.Trial(trial.GetName()); len(got.GetMeasurements()) != 0 || len(got.GetPastAttempts()) != 1 || got.GetWorkerId() != "" {
 		t.Errorf("queued trial %v", got)
 	}
 	trial = f.One(study, "b")
 	must(f, add(f, trial, 1, 0.3))
-	if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "disk", Retryable: true}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	trial = f.One(study, "c")
 	must(f, add(f, trial, 1, 0.4))
 	trial = f.One(study, "c")
@@ -188,9 +182,7 @@ func TestAllAttemptsAreBounded(t *testing.T) {
 	study := f.Create("sgd", spec)
 	trial := f.One(study, "a")
 	exported := f.Export(study)
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	stored := exported[1].GetTrial()
 	now := timestamppb.New(f.Clock.Now())
 	stored.Trial.Attempt = 4
@@ -212,9 +204,7 @@ func TestAllAttemptsAreBounded(t *testing.T) {
 		}
 		stored.Trial.PastAttempts = append(stored.Trial.PastAttempts, attempt)
 	}
-	if _, err := f.ImportRecords(exported); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.ImportRecords(exported)))
 	trial.Lease.Token = "token 4"
 	must(f, add(f, trial, 1, 0.5))
 	servertest.WantCode(t, add(f, trial, 2, 0.5), codes.ResourceExhausted, "6000 measurements")
@@ -287,9 +277,7 @@ func TestLateResultOfPrivateStudies(t *testing.T) {
 	must(f, add(f, b, 3, 0.25))
 	request := servertest.Completion(a)
 	request.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: servertest.Measurement(2, 0.5)}
-	if _, err := f.Studies.CompleteTrial(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), request)))
 	got := f.Trial(a.GetName())
 	if !proto.Equal(got.GetFinalMeasurement().GetMetrics()["error"], kept.GetMetrics()["error"]) || got.GetTrainingShard() != a.GetTrainingShard() {
 		t.Errorf("completed %v, after %v on shard %d", got, kept, a.GetTrainingShard())
@@ -381,9 +369,7 @@ func TestImportRefusesAttempts(t *testing.T) {
 	must(f, add(f, held, 1, 0.5))
 	again(f, study, "b", held)
 	exported := servertest.Lines(t, f.Export(study))
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	const path = "record.trial.trial.past_attempts"
 	for name, tc := range map[string]struct {
 		number int

@@ -6,6 +6,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -40,9 +41,7 @@ func TestStudiesAreForgotten(t *testing.T) {
 		cached := studies.find(record)
 		if cached == nil {
 			compiled, err := spec.Compile("spec", study.GetSpec())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			cached = studies.add(record, compiled)
 		}
 		if !cached.hasSpec(study.GetSpec()) {

@@ -85,9 +85,7 @@ func TestReportsAreOneTransaction(t *testing.T) {
 				t.Helper()
 				inTransaction = func() {
 					cached, err := s.Get(record)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if !cached.Compiled.Metrics.AtHand(cached.Compiled.Points.At([]float64{0.25, 60}, step)) {
 						t.Errorf("the metrics at step %d are computed in the transaction", step)
 					}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/servertest"
@@ -71,12 +72,8 @@ func TestPrivateModeDeletedTrials(t *testing.T) {
 	f := servertest.Start(t)
 	study := f.Create("s", servertest.WithCheckpoints(servertest.PrivateSpec(2, 20), 4))
 	first := f.One(study, "w")
-	if _, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: first.GetName(), LeaseToken: first.GetLease().GetToken()}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: first.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: first.GetName(), LeaseToken: first.GetLease().GetToken()})))
+	require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: first.GetName()})))
 	second := f.One(study, "w")
 	if kept := f.Checkpoints(second); kept != 3 {
 		t.Errorf("%d values on the way, want 3", kept)
@@ -148,9 +145,7 @@ func TestStagnationAtOnce(t *testing.T) {
 	for range 3 { // says nothing of the front
 		failed := servertest.Completion(f.One(study, "w"))
 		failed.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "broken"}}
-		if _, err := f.Studies.CompleteTrial(t.Context(), failed); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), failed)))
 	}
 	trials := 0
 	for resp := f.Ask(study, "w", 1); len(resp.GetTrials()) > 0 && trials < 20; resp = f.Ask(study, "w", 1) {
@@ -233,9 +228,7 @@ func TestMetricsOfDeletedTrials(t *testing.T) {
 	f := servertest.StartWith(t, func(o *server.Options) { o.Metrics = m })
 	study := f.Create("s", servertest.SVTSpec())
 	trial := f.Tell(f.One(study, "w"), 0.25)
-	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()})))
 	const want = `# HELP dpareto_trial_transitions_total State transitions of trials; from none at creation, to none at deletion.
 # TYPE dpareto_trial_transitions_total counter
 dpareto_trial_transitions_total{from="active",to="succeeded"} 1

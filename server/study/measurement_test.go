@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -91,9 +92,7 @@ func addMeasurement(t testing.TB, s *enginetest.Service, trial *dparetov1.Trial,
 	t.Helper()
 	measured := enginetest.ErrorAt(step, 0.5)
 	measured.Metrics["loss"] = &dparetov1.MetricValue{Value: new(1e-3)}
-	if _, err := s.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+	require.NoError(t, require.ErrOf(s.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measured,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 }

@@ -91,9 +91,7 @@ func TestResumeBeforePreparationEnds(t *testing.T) {
 			}
 		}}
 	}})
-	if _, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "s", Study: &dparetov1.Study{Spec: enginetest.SimpleSpec()}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "s", Study: &dparetov1.Study{Spec: enginetest.SimpleSpec()}})))
 	for ; ; time.Sleep(time.Millisecond) { // until something prepares the study, as long as go test lets it
 		resp, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: name})
 		require.NoError(t, err)

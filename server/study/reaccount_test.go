@@ -36,15 +36,11 @@ func TestReaccountingIsNoticed(t *testing.T) {
 	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
 	values := func() (own, prior float64) {
 		t.Helper()
-		if _, err := engine.Propose(t.Context(), s.Engine, "runs", runs.GetUid(), 1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(engine.Propose(t.Context(), s.Engine, "runs", runs.GetUid(), 1)))
 		if len(learned.Evaluations) > 0 {
 			own = learned.Evaluations[0].Values[0]
 		}
-		if _, err := engine.Propose(t.Context(), s.Engine, "next", next.GetStudy().GetUid(), 1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(engine.Propose(t.Context(), s.Engine, "next", next.GetStudy().GetUid(), 1)))
 		if len(learned.Prior) > 0 {
 			prior = learned.Prior[0].Values[0]
 		}
@@ -59,9 +55,7 @@ func TestReaccountingIsNoticed(t *testing.T) {
 	metric := runs.GetSpec().GetMetrics()[0].GetId()
 	wake, unsubscribe := s.Subscribe("runs")
 	defer unsubscribe()
-	if _, err := s.ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{Name: runs.GetName(), Metric: metric, Privacy: twice}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(s.ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{Name: runs.GetName(), Metric: metric, Privacy: twice})))
 	if a, b := values(); a != 2*own || b != 2*prior {
 		t.Errorf("ε is %g here and %g for the prior, was %g and %g; want twice as much", a, b, own, prior)
 	}

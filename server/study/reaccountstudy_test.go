@@ -40,22 +40,18 @@ func TestReaccountStudy(t *testing.T) {
 		m := servertest.Measurement(1, 0.5)
 		// A worker's own value by the published accountant.
 		own := trial.GetComputedMetrics()["epsilon"].GetValue()
-		if _, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		require.NoError(t, require.ErrOf(f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: m,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 		final := servertest.Measurement(last, 0.5-0.02*float64(i))
 		final.Metrics["epsilon"] = &dparetov1.MetricValue{Value: &own}
 		if last == 1 || i == 5 {
 			continue // stays active
 		}
-		if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: final},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 	}
 	before, trials := all(f, study)
 	frontBefore := f.Front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
@@ -218,11 +214,9 @@ func TestReaccountingIsAtomic(t *testing.T) {
 	f := servertest.Start(t)
 	study := f.Create("gaussian", servertest.GaussianSpec())
 	for range 50 {
-		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+		require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
 			Parent: study, Trial: &dparetov1.Trial{Parameters: servertest.Sigma(10), FinalMeasurement: servertest.Measurement(0, 0.5)},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 	}
 	deltas := []float64{1e-5, 1e-6}
 	done := make(chan struct{})

@@ -76,9 +76,7 @@ var changes = map[string]func(f *servertest.Fixture, study string) proto.Message
 		return &dparetov1.PauseStudyRequest{Name: study}
 	},
 	"ResumeStudy": func(f *servertest.Fixture, study string) proto.Message {
-		if _, err := f.Studies.PauseStudy(f.T.Context(), &dparetov1.PauseStudyRequest{Name: study}); err != nil {
-			f.T.Fatal(err)
-		}
+		require.NoError(f.T, require.ErrOf(f.Studies.PauseStudy(f.T.Context(), &dparetov1.PauseStudyRequest{Name: study})))
 		return &dparetov1.ResumeStudyRequest{Name: study}
 	},
 }
@@ -105,9 +103,7 @@ func TestRequestIDs(t *testing.T) {
 				f.Create("once", servertest.SVTSpec())
 			}
 			created := &dparetov1.CreateTrialRequest{Parent: elsewhere, Trial: &dparetov1.Trial{Parameters: sgdParameters(3)}}
-			if _, err := f.Call(t.Context(), withID(created, "another id")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(f.Call(t.Context(), withID(created, "another id"))))
 			revision := f.Revision(study)
 			for range 2 {
 				again, err := f.Call(t.Context(), req)
@@ -161,9 +157,7 @@ func TestRequestIDsOutliveTheStudy(t *testing.T) {
 			req := withID(request(f, study), "id of the test")
 			first, err := f.Call(t.Context(), req)
 			require.NoError(t, err)
-			if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 			again, err := f.Call(t.Context(), req)
 			require.NoError(t, err)
 			if d := cmp.Diff(first, again, protocmp.Transform()); d != "" {

@@ -61,9 +61,7 @@ func TestSeededRun(t *testing.T) {
 	}
 	other := servertest.Start(t)
 	other.NewLedger("l", 200)
-	if _, err := other.ImportRecords(records); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(other.ImportRecords(records)))
 	if trial := other.Trial(name + "/trials/2"); !hasSeeded(trial.GetWarnings()) {
 		t.Errorf("an import without warnings: %v", trial)
 	}
@@ -89,14 +87,10 @@ func TestSeededMeasurements(t *testing.T) {
 	trial := f.One(name, "w")
 	m := servertest.Measurement(1, 0.5)
 	m.Seeded = true
-	if _, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+	require.NoError(t, require.ErrOf(f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: m,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}); err != nil {
-		t.Fatal(err)
-	}
+	})))
+	require.NoError(t, require.ErrOf(f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()})))
 	again := f.Tell(f.One(name, "w"), 0.4)
 	if again.GetName() != trial.GetName() || !hasSeeded(again.GetWarnings()) {
 		t.Errorf("trial %v", again)

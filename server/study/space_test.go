@@ -82,12 +82,10 @@ func TestStudyOfChoices(t *testing.T) {
 				optimizers[trial.GetParameters()["optimizer"].GetStringValue()]++
 				result := servertest.ChoiceMeasurement(trial)
 				slow[trial.GetName()] = result.GetMetrics()["seconds"].GetValue() > 100
-				if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+				require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 					Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: result},
-				}); err != nil {
-					t.Fatal(err)
-				}
+				})))
 			}
 			if len(optimizers) < 2 {
 				t.Errorf("optimisers %v", optimizers)

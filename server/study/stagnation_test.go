@@ -39,9 +39,7 @@ func TestStagnation(t *testing.T) {
 		Name: last.GetName(), LeaseToken: last.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "r"}},
 	}
-	if _, err := s.CompleteTrial(t.Context(), infeasible); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(s.CompleteTrial(t.Context(), infeasible)))
 	if resp := refused(); resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_ACTIVE || resp.GetRetryAfter() == nil {
 		t.Errorf("while trials are open: %v", resp)
 	}

@@ -104,14 +104,10 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 		if resp, err := f.Studies.CompleteTrial(ctx, again); err != nil || resp.GetTrial().GetName() != trial.GetName() {
 			t.Fatalf("%v, %v", resp, err)
 		}
-		if _, err := f.Studies.StopTrial(ctx, &dparetov1.StopTrialRequest{Name: stopping.GetName(), RequestId: id + " to stop"}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Studies.UpdateTrial(ctx, &dparetov1.UpdateTrialRequest{
+		require.NoError(t, require.ErrOf(f.Studies.StopTrial(ctx, &dparetov1.StopTrialRequest{Name: stopping.GetName(), RequestId: id + " to stop"})))
+		require.NoError(t, require.ErrOf(f.Studies.UpdateTrial(ctx, &dparetov1.UpdateTrialRequest{
 			Trial: &dparetov1.Trial{Name: trial.GetName()}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"note"}}, RequestId: id + " to note",
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 		resp, err := f.Studies.RenewLeases(ctx, &dparetov1.RenewLeasesRequest{Parent: "studies/svt", LeaseTokens: absent, RequestId: id + " to renew"})
 		if err != nil || len(resp.GetResults()) != len(absent) {
 			t.Fatalf("%v, %v", resp, err)

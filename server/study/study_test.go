@@ -50,11 +50,9 @@ func TestCreateStudy(t *testing.T) {
 		other.Study.Spec.Replicates, other.ValidateOnly = 5, true
 		_, err := f.Studies.CreateStudy(t.Context(), other)
 		servertest.WantCode(t, err, codes.AlreadyExists, "replicates")
-		if _, err := f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{
+		require.NoError(t, require.ErrOf(f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{
 			StudyId: "dry", Study: &dparetov1.Study{Spec: servertest.SVTSpec()}, ValidateOnly: true,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 		_, err = f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/dry"})
 		servertest.WantCode(t, err, codes.NotFound, "studies/dry")
 	})
@@ -275,9 +273,7 @@ func TestDeleteStudy(t *testing.T) {
 	f.Tell(f.One(name, "w"), 0.5)
 	_, err = f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name, Etag: "stale"})
 	servertest.WantCode(t, err, codes.FailedPrecondition, "etag")
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name})))
 	_, err = f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name})
 	servertest.WantCode(t, err, codes.NotFound, name)
 	_, err = f.Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: name + "/trials/1"})

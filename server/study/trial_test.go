@@ -233,9 +233,7 @@ func TestLeaseKeepsItsLength(t *testing.T) {
 		held := f.One(study, "w")
 		changed := f.Study(study)
 		changed.Spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(other)}
-		if _, err := f.Update(changed, "spec.lease"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Update(changed, "spec.lease")))
 		f.Restart()
 		f.Clock.Advance(59 * time.Second)
 		if next := f.One(study, "v"); next.GetName() == held.GetName() {
@@ -293,11 +291,9 @@ func TestReleasesAreNoAttempts(t *testing.T) {
 	study := f.Create("svt", spec)
 	for range 5 {
 		trial := f.One(study, "w")
-		if _, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{
+		require.NoError(t, require.ErrOf(f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 	}
 	f.Restart()
 	first := f.One(study, "w")
@@ -448,9 +444,7 @@ func TestMeasurements(t *testing.T) {
 	servertest.WantCode(t, err, codes.InvalidArgument, "measurement.step")
 	_, err = add(servertest.Measurement(0, 0.3))
 	servertest.WantCode(t, err, codes.InvalidArgument, "measurement.step")
-	if _, err := add(servertest.Measurement(last, 0.2)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(add(servertest.Measurement(last, 0.2))))
 	got := f.Trial(trial.GetName())
 	if len(got.GetMeasurements()) != 2 {
 		t.Fatalf("%d measurements", len(got.GetMeasurements()))
@@ -475,9 +469,7 @@ func TestStopTrial(t *testing.T) {
 	f := servertest.Start(t)
 	study := f.Create("sgd", servertest.SGDSpec())
 	trial := f.One(study, "w")
-	if _, err := f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName(), Reason: "hopeless"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName(), Reason: "hopeless"})))
 	resp, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: servertest.Measurement(1, 0.4),
 	})
@@ -739,9 +731,7 @@ func TestDeleteTrial(t *testing.T) {
 	_, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()})
 	servertest.WantCode(t, err, codes.FailedPrecondition, "holds")
 	f.Tell(trial, 0.5)
-	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()})))
 	_, err = f.Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: trial.GetName()})
 	servertest.WantCode(t, err, codes.NotFound, trial.GetName())
 	if next := f.One(study, "w"); next.GetNumber() != 2 {
@@ -837,17 +827,13 @@ func TestParallelLimit(t *testing.T) {
 	study := f.Create("svt", spec)
 	parameters := f.One(study, "first").GetParameters()
 	for range 3 {
-		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: parameters}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: parameters}})))
 	}
 	resp := f.Ask(study, "w", 5)
 	if len(resp.GetTrials()) != 1 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PARALLELISM {
 		t.Errorf("%d trials, %s", len(resp.GetTrials()), resp.GetEndReason())
 	}
-	if _, err := f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: resp.GetTrials()[0].GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: resp.GetTrials()[0].GetName()})))
 	if resp := f.Ask(study, "v", 1); len(resp.GetTrials()) != 0 {
 		t.Errorf("got %s while two trials are active or stopping", resp.GetTrials()[0].GetName())
 	}
@@ -872,9 +858,7 @@ func TestStoppedTrialsAreSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial := f.One(study, name)
-			if _, err := f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName(), Reason: "enough"}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName(), Reason: "enough"})))
 			renewed, err := f.Studies.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{
 				Parent: study, LeaseTokens: map[string]string{trial.GetName(): trial.GetLease().GetToken()},
 			})
@@ -899,11 +883,9 @@ func TestNewAttemptStartsAfresh(t *testing.T) {
 	own := 1e-6
 	m := servertest.Measurement(1, 0.4)
 	m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: &own}
-	if _, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+	require.NoError(t, require.ErrOf(f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: m,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	if got := f.Trial(trial.GetName()); len(got.GetWarnings()) != 1 || len(got.GetMeasurements()) != 1 {
 		t.Fatalf("trial %v", got)
 	}

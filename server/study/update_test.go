@@ -204,9 +204,7 @@ func TestUpdateSpace(t *testing.T) {
 					domain.CategoricalDomain.Categories = slices.Insert(domain.CategoricalDomain.GetCategories(), 0, "momentum")
 				}
 			}
-			if _, err := f.Update(study, "spec.parameters"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(f.Update(study, "spec.parameters")))
 			for _, trial := range before {
 				if d := cmp.Diff(trial, f.Trial(trial.GetName()), protocmp.Transform()); d != "" {
 					t.Error(d)
@@ -352,9 +350,7 @@ func TestPauseAndResume(t *testing.T) {
 	// with a larger budget.
 	study := f.Study(name)
 	study.Spec.Budget = &dparetov1.Budget{MaxTrials: 2}
-	if _, err := f.Update(study, "spec.budget"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Update(study, "spec.budget")))
 	f.Tell(f.One(name, "v"), 0.4)
 	if got := f.Study(name).GetState(); got != dparetov1.StudyState_STUDY_STATE_COMPLETED {
 		t.Errorf("state %v", got)

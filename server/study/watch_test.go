@@ -28,9 +28,7 @@ func TestSlowWatch(t *testing.T) {
 	s := enginetest.With(t, enginetest.Random())
 	s.Simple(t)
 	const trials, changes = 3*study.MaxWatched + 1, 50
-	if _, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w", Count: trials}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w", Count: trials})))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	notes := make(map[int64]string)

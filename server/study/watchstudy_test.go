@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -36,9 +37,7 @@ func TestWatchStudy(t *testing.T) {
 	study := f.Create("s", servertest.SVTSpec())
 	gone := f.Tell(f.One(study, "w"), 0.5)
 	f.Tell(f.One(study, "w"), 0.4)
-	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: gone.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: gone.GetName()})))
 	w := f.Watch(&dparetov1.WatchStudyRequest{Name: study})
 	w.Want("study ", "2"+succeededTrial) // nothing of what is gone
 
@@ -54,29 +53,21 @@ func TestWatchStudy(t *testing.T) {
 	w.Cancel()
 
 	f.Restart()
-	if _, err := f.Update(&dparetov1.Study{Name: study, Description: "new"}, "description"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Update(&dparetov1.Study{Name: study, Description: "new"}, "description")))
 	fourth := f.One(study, "w")
-	if _, err := f.Studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{
+	require.NoError(t, require.ErrOf(f.Studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{
 		Trial: &dparetov1.Trial{Name: third.GetName(), Note: "x"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"note"}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	f.Tell(fourth, 0.2)
 	f.Clock.Advance(time.Minute)
-	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: third.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: third.GetName()})))
 	w = f.Watch(&dparetov1.WatchStudyRequest{Name: study, AfterRevision: left, StudyUid: f.Study(study).GetUid()})
 	last := w.Want("study new", "4"+succeededTrial)
 	change = w.Next()
 	if change.GetDeletedTrial() != third.GetName() || !change.GetTime().AsTime().Equal(f.Clock.Now()) || change.GetRevision() <= last {
 		t.Errorf("change %v", change)
 	}
-	if _, err := f.Studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: study})))
 	if state := w.Next().GetStudy().GetState(); state != dparetov1.StudyState_STUDY_STATE_PAUSED {
 		t.Errorf("state %v", state)
 	}
@@ -93,9 +84,7 @@ func TestWatchEnds(t *testing.T) {
 	w, other := f.Watch(&dparetov1.WatchStudyRequest{Name: study}), f.Watch(&dparetov1.WatchStudyRequest{Name: "studies/other"})
 	w.Want("study ")
 	other.Want("study ")
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	end(w, codes.NotFound, "studies/s")
 
 	f.Create("s", servertest.SVTSpec())

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -14,11 +15,9 @@ import (
 func TestOneLedgerForBoth(t *testing.T) {
 	f := servertest.Start(t)
 	for id, records := range map[string]int64{"private": 10_000, "search": 50} {
-		if _, err := f.Releases().CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
+		require.NoError(t, require.ErrOf(f.Releases().CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
 			Records: records, Epsilon: 100, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}})))
 	}
 	for id, spec := range map[string]*dparetov1.StudySpec{"private": servertest.PrivateSpec(4, 0.5), "search": servertest.Single(servertest.NoisySpec(), "0.25")} {
 		spec.TestLedger, spec.TrainLedger = "ledgers/"+id, "ledgers/"+id
@@ -36,9 +35,7 @@ func TestPaidStudiesAreNotImported(t *testing.T) {
 		f.Tell(f.One(study, "w"), 0.25)
 		records := f.Export(study)
 		before := f.Charges(spec.GetTrainLedger())
-		if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 		_, err := f.ImportRecords(records)
 		servertest.WantCode(t, err, codes.InvalidArgument, "dpareto store copy")
 		if after := f.Charges(spec.GetTrainLedger()); len(before) == 0 || len(after) != len(before) {

@@ -25,9 +25,7 @@ func TestExportReleases(t *testing.T) {
 	best := &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1, RequestId: "best"}
 	first, err := f.Releases().ReleaseBest(t.Context(), best)
 	require.NoError(t, err)
-	if _, err := f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: 2, Delta: 1e-6}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: 2, Delta: 1e-6})))
 	records := f.Export(study)
 
 	_, err = other.ImportRecords(records)
@@ -41,9 +39,7 @@ func TestExportReleases(t *testing.T) {
 	third := servertest.Start(t)
 	third.NewLedger("l", 10)
 	for range 2 { // the second time it exists and is equal
-		if _, err := third.ImportRecords(records); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(third.ImportRecords(records)))
 		if c := third.Charges(ledger); len(c) != 2 || c[0].GetResource() != first.GetRelease().GetName() || c[1].GetGuarantee().GetDelta() != 1e-6 {
 			t.Errorf("charges %v", c)
 		}
@@ -61,12 +57,8 @@ func TestExportReleases(t *testing.T) {
 	// What the older copy does not know of is not charged as something that was.
 	forgotten, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1})
 	require.NoError(t, err)
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.ImportRecords(records); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
+	require.NoError(t, require.ErrOf(f.ImportRecords(records)))
 	if n := len(f.Charges(ledger)); n != 3 {
 		t.Errorf("%d charges after the import, want 3", n)
 	}
@@ -83,14 +75,10 @@ func TestImportBadReleases(t *testing.T) {
 	ledger := f.NewLedger("l", 10)
 	study := f.Fixed(ledger, 0.4, 0.1)
 	for _, id := range []string{"a", "b"} {
-		if _, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1, RequestId: id}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1, RequestId: id})))
 	}
 	records := f.Export(study)
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	last := len(records) - 1
 	for field, change := range map[string]func(*dparetov1.ExportedRelease){
 		"record.release.release.name":                func(r *dparetov1.ExportedRelease) { r.Release.Name = "studies/t/releases/2" },
@@ -118,9 +106,7 @@ func TestImportBadReleases(t *testing.T) {
 	cheaper[last].GetRelease().GetRelease().GetGuarantee().Epsilon = 5
 	_, err := f.ImportRecords(cheaper)
 	servertest.WantCode(t, err, codes.FailedPrecondition, "studies/s/releases/2 was charged to ledgers/l with less than ε = 5")
-	if _, err := f.ImportRecords(records); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.ImportRecords(records)))
 	if n := len(f.Charges(ledger)); n != 2 {
 		t.Errorf("%d charges, want 2", n)
 	}
@@ -151,9 +137,7 @@ func TestCheckOfLedgers(t *testing.T) {
 		f.Configure = func(o *server.Options) { o.Store = records }
 		f.Serve()
 		study := f.Fixed(f.NewLedger("l", 1), 0.4, 0.1)
-		if _, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 0.5}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 0.5})))
 		if faults := records.Check(t.Context()); len(faults) != 0 {
 			t.Fatalf("a sound store: %v", faults)
 		}

@@ -78,9 +78,7 @@ func TestImportRefuses(t *testing.T) {
 	f := servertest.Start(t)
 	study, _ := f.Eventful()
 	exported := servertest.Lines(t, f.Export(study))
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	other := f.Create("other", servertest.SVTSpec())
 	otherUID := f.Export(other)[0].GetStudy().GetStudy().GetUid()
 	nan := math.NaN()
@@ -246,9 +244,7 @@ func TestImportsOfOneUID(t *testing.T) {
 	f := servertest.Start(t)
 	study := f.Create("a", servertest.SVTSpec())
 	records := f.Export(study)
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	first, err := f.Admin.ImportStudy(t.Context())
 	if err == nil {
 		err = first.Send(&dparetov1.ImportStudyRequest{Record: records[0]})
@@ -279,9 +275,7 @@ func TestDeleteMany(t *testing.T) {
 	f := servertest.Start(t)
 	const study = "studies/many"
 	for _, crash := range []bool{false, true} {
-		if _, err := f.ImportRecords(f.ManyTrials("many", 3000)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.ImportRecords(f.ManyTrials("many", 3000))))
 		if crash {
 			require.NoError(t, f.Records.Update(t.Context(), store.In(store.StudyScope("many")), func(tx *store.Tx) error { return tx.DeleteStudy("many") }))
 		} else if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {

@@ -86,17 +86,11 @@ func TestHostileText(t *testing.T) {
 		case 3:
 			request.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: hostileText}}
 		default:
-			if _, err := studies.ReleaseTrial(ctx, &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: hostileText}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: hostileText}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(studies.ReleaseTrial(ctx, &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: hostileText})))
+			require.NoError(t, require.ErrOf(studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: hostileText})))
 			continue
 		}
-		if _, err := studies.CompleteTrial(ctx, request); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(studies.CompleteTrial(ctx, request)))
 	}
 	query := url.QueryEscape(hostileText)
 	for path, code := range map[string]int{
@@ -145,9 +139,7 @@ func TestRoles(t *testing.T) {
 	s, tokens := guardedSite(t)
 	s.Create(as(t, tokens["admin"]), t, "first", &dparetov1.Study{Spec: webtest.TrainedSpec()})
 	s.Train(as(t, tokens["worker"]), t, "first", 1, false)
-	if _, err := dparetov1.NewStudyServiceClient(s.Conn).SuggestTrials(as(t, tokens["worker"]), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "w"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(dparetov1.NewStudyServiceClient(s.Conn).SuggestTrials(as(t, tokens["worker"]), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "w"})))
 	administer := []string{"/studies/first/pause", "/studies/first/resume", "/studies/first/edit", "/studies/first/budget"}
 	work := []string{"/studies/first/queue", "/studies/first/trials/1/labels", "/studies/first/trials/2/stop"}
 	form := url.Values{
@@ -191,9 +183,7 @@ func secret(t *testing.T, s *webtest.Site) {
 		"test":  {Records: 10_000, Epsilon: 1e6, Delta: 0.1, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
 		"train": {Records: 1, Epsilon: 1e6, Delta: 0.1, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE},
 	} {
-		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: name, Ledger: ledger}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: name, Ledger: ledger})))
 	}
 	private := webtest.TrainedSpec()
 	private.Metrics[1].GetReported().SampleSize = 0

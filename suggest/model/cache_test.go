@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -20,9 +21,7 @@ func TestCache(t *testing.T) {
 	climbs := func(cache *model.Cache) int64 {
 		var n atomic.Int64
 		workers := surrogate.Workers{Run: func(fn func()) { n.Add(1); fn() }}
-		if _, err := model.Fit(t.Context(), p, h, model.Options{Cache: cache, Workers: workers}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(model.Fit(t.Context(), p, h, model.Options{Cache: cache, Workers: workers})))
 		return n.Load()
 	}
 	cache := new(model.Cache)

@@ -643,9 +643,7 @@ func TestCancelWithoutServer(t *testing.T) {
 func TestRestartedAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, 1)
-		if _, err := f.study.Ask(t.Context(), "a-1"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.study.Ask(t.Context(), "a-1")))
 		var seed *uint64
 		a := &Agent{
 			Study: f.study, WorkerID: "a", Seed: new(uint64(3)),

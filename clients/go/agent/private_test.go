@@ -36,9 +36,7 @@ func (f *fixture) privateStudy(shards int32, change func(*dparetov1.StudySpec)) 
 	spec.TestLedger, spec.TrainLedger = "ledgers/test", "ledgers/train"
 	for id, l := range map[string]*dparetov1.Ledger{"test": {Records: 1000, Epsilon: 1.1}, "train": {Records: 3000, Epsilon: 11}} {
 		l.Delta, l.Adjacency = 1e-5, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
-		if _, err := f.client.Releases.CreateLedger(f.t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l}); err != nil {
-			f.t.Fatal(err)
-		}
+		require.NoError(f.t, require.ErrOf(f.client.Releases.CreateLedger(f.t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l})))
 	}
 	change(spec)
 	if f.study, err = f.client.CreateStudy(f.t.Context(), "private", &dparetov1.Study{Spec: spec}); err != nil {

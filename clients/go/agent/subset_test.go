@@ -65,9 +65,7 @@ func (f *fixture) tunedStudy() {
 	}
 	spec.TrainLedger = "ledgers/train"
 	l := &dparetov1.Ledger{Records: 1000, Epsilon: 11, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
-	if _, err := f.client.Releases.CreateLedger(f.t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "train", Ledger: l}); err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, require.ErrOf(f.client.Releases.CreateLedger(f.t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "train", Ledger: l})))
 	if f.study, err = f.client.CreateStudy(f.t.Context(), "tuned", &dparetov1.Study{Spec: spec}); err != nil {
 		f.t.Fatal(err)
 	}

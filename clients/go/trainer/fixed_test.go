@@ -52,9 +52,7 @@ func TestFixedParameters(t *testing.T) {
 	options := Options{Settings: map[string]string{"data": "x", "lot": "600", "noise": "16"}}
 	trainer, err := r.New(t.Context(), "recorder", options)
 	require.NoError(t, err)
-	if _, err := trainer.Train(t.Context(), Run{Parameters: Parameters{"epochs": int64(3)}, Replicates: 1}, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(trainer.Train(t.Context(), Run{Parameters: Parameters{"epochs": int64(3)}, Replicates: 1}, nil)))
 	if diff := cmp.Diff(Parameters{"epochs": int64(3), "lot": int64(600), "noise": 16.0}, made.got); diff != "" {
 		t.Errorf("parameters (-want +got):\n%s", diff)
 	}

@@ -67,12 +67,8 @@ func TestPeekAndExtend(t *testing.T) {
 	// The study remembers, over a restart and a move, and its runs count as adaptive.
 	f.Restart()
 	records := f.Export("studies/larger")
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/larger"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.ImportRecords(records); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/larger"})))
+	require.NoError(t, require.ErrOf(f.ImportRecords(records)))
 	_, err = f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: "studies/larger", Epsilon: 0.01, Delta: 1e-7})
 	servertest.WantCode(t, err, codes.FailedPrecondition, why)
 	if !f.Ledger("studies/larger", 0).GetAdaptive() || f.Ledger("studies/smaller", 0).GetAdaptive() {
@@ -90,9 +86,7 @@ func TestPeekAndExtend(t *testing.T) {
 	deleteStudies := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name})))
 		}
 	}
 	says := func(id, want string) {
@@ -105,9 +99,7 @@ func TestPeekAndExtend(t *testing.T) {
 	deleteStudies("studies/larger", "studies/smaller", "studies/later")
 	f.Restart()
 	says("afterwards", "3 other studies of ledgers/l, such as studies/smaller (deleted, of the same design), had trials")
-	if _, err := f.ImportRecords(records); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.ImportRecords(records)))
 	says("again", "4 other studies of ledgers/l, such as studies/afterwards, had trials")
 	records[0].GetStudy().GetStudy().DesignChange = new(dparetov1.DesignChange)
 	if _, err := servertest.Start(t).ImportRecords(records); !slices.Contains(servertest.Violated(err), "record.study.study.design_change") {
@@ -379,9 +371,7 @@ func TestPublicationsAreFixedInAdvance(t *testing.T) {
 		"search": {Records: 30_000, Epsilon: 3, Delta: 1e-4, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
 	}
 	for id, l := range ledgers {
-		if _, err := f.Releases().CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Releases().CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l})))
 	}
 	noisy := servertest.PrivateSpec(4, 20)
 	noisy.TestLedger, noisy.TrainLedger = "ledgers/test", "ledgers/train"
@@ -461,9 +451,7 @@ func TestPublicationsAreFixedInAdvance(t *testing.T) {
 	// Deleting a study gives nothing back: creating it again costs again.
 	for study, spec := range map[string]*dparetov1.StudySpec{private: noisy, search: secret} {
 		id := strings.TrimPrefix(study, "studies/")
-		if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 		resp, err := f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: spec}})
 		if spec.GetRandomStopping() != nil { // priced after its creation
 			require.NoError(t, err)
@@ -560,12 +548,8 @@ func TestPeekElsewhere(t *testing.T) {
 	release(waiting, "1 other studies of ledgers/l, such as studies/open")
 
 	// A study and a trial that were deleted were seen, too.
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: waiting}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: open + "/trials/1"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: waiting})))
+	require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: open + "/trials/1"})))
 	later := create("later")
 	finish(f, later)
 	release(later, "2 other studies of ledgers/l, such as studies/open")

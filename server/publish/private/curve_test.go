@@ -93,12 +93,10 @@ func TestCurveOfRandomStopping(t *testing.T) {
 		value := func(epoch int64) float64 { return 0.6 - 0.05*float64(n) - 0.01*float64(epoch) }
 		switch n {
 		case 1:
-			if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+			require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 				Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 				Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "diverged"}},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})))
 		case 2: // reports nothing on the way, as a worker may that knows no checkpoints
 			f.Tell(trial, value(epochsOf(trial)))
 		case 3:
@@ -268,12 +266,10 @@ func TestPortfolioOfRandomStopping(t *testing.T) {
 	for n := int64(1); n <= 6; n++ {
 		trial := f.One(study, "w")
 		if trial.GetNumber() == 4 {
-			if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+			require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 				Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 				Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "the machine broke"}},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})))
 			continue
 		}
 		runs = append(runs, curve(f, trial, errors[trial.GetNumber()]))

@@ -188,9 +188,7 @@ func TestFinalRunIsMadeOnce(t *testing.T) {
 	f := servertest.Start(t)
 	records := f.Export(f.Prepared("tuned", servertest.SubsetSpec(32561, 0.1, 26, 1250)).GetName())
 	records[0].GetStudy().GetRandomStopping().Trials = 2
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/tuned"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/tuned"})))
 	for name, end := range map[string]func(f *servertest.Fixture, final *dparetov1.Trial) error{
 		"failed": func(f *servertest.Fixture, final *dparetov1.Trial) error {
 			_, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{

@@ -327,9 +327,7 @@ func TestPrivateModeLeaksNothing(t *testing.T) {
 		call(complete, codes.OK)
 	}
 	trial := f.One(study, "w") // the one that was held last, whose token is old now
-	if _, err := f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})))
 
 	places := map[string][]byte{"trial": []byte(trial.String()), "export": []byte(servertest.Lines(t, f.Export(study)))}
 	for _, r := range f.Export(study) {
@@ -386,9 +384,7 @@ func TestRawValuesAreFoundWithoutPrivateMode(t *testing.T) {
 	const x = 0.31415926535
 	request := servertest.Completion(trial, x)
 	request.RequestId = "id"
-	if _, err := f.Studies.CompleteTrial(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), request)))
 	other := proto.CloneOf(request)
 	other.RequestId = ""
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(other)
@@ -760,9 +756,7 @@ func TestPrivateModeLedgers(t *testing.T) {
 		"other": {Records: 9_999, Epsilon: 10, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
 		"train": {Records: 30_000, Epsilon: 2, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
 	} {
-		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l})))
 	}
 	spec := servertest.PrivateSpec(4, 1.5)
 	spec.TestLedger, spec.TrainLedger = "ledgers/other", "ledgers/train"

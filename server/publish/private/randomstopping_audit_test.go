@@ -58,9 +58,7 @@ func compile(t *testing.T, asked *dparetov1.StudySpec) *spec.Study {
 	var fields invalid.Fields
 	compiled := spec.CompileInto(&fields, specPath, asked, false)
 	Policies(nil, nil)(nil, asked).Compile(&fields, spec.WithDefaults(asked), compiled, nil)
-	if err := fields.Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, fields.Err())
 	return compiled
 }
 
@@ -69,9 +67,7 @@ func published(t *testing.T, asked *dparetov1.StudySpec) *dparetov1.Publication 
 	t.Helper()
 	compiled := compile(t, asked)
 	list, err := searchList(t.Context(), compiled, rand.New(rand.NewPCG(1, 2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return priced(t, compiled, list)
 }
 
@@ -122,9 +118,7 @@ func search(t *testing.T, entropy *noise.Source, dist trialcount.Distribution, r
 func distributionAskedFor(t *testing.T, asked *dparetov1.RandomStoppingSpec) trialcount.Distribution {
 	t.Helper()
 	dist, err := trialsDistribution(asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dist
 }
 

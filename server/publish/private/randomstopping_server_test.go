@@ -96,12 +96,10 @@ func TestRandomStoppingRuns(t *testing.T) {
 	const drawn = 8
 	study := f.WithTrials("search", servertest.SearchSpec(20, 0), drawn)
 	failed, released, late := f.One(study, "a"), f.One(study, "b"), f.One(study, "c")
-	if _, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: failed.GetName(), LeaseToken: failed.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "the machine broke", Retryable: true}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	for range 2 { // the second call repeats the first
 		resp, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: released.GetName(), LeaseToken: released.GetLease().GetToken(), Reason: "off"})
 		if err != nil || resp.GetTrial().GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED {
@@ -153,9 +151,7 @@ func TestRandomStoppingBatch(t *testing.T) {
 		if !proto.Equal(resp, answers[0]) {
 			t.Errorf("the answer tells the number of trials: %v, %v", resp, answers[0])
 		}
-		if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	}
 }
 
@@ -202,9 +198,7 @@ func TestRandomStoppingConfigurations(t *testing.T) {
 			drawn[i] = append(drawn[i], trial.GetParameters()["sigma"].GetDoubleValue())
 			return 0.5
 		})
-		if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	}
 	for _, x := range drawn[0] {
 		if slices.Contains(drawn[1], x) {
@@ -384,9 +378,7 @@ func TestReleaseOfRandomStopping(t *testing.T) {
 		t.Errorf("a front: %v", err)
 	}
 	// A paused study that has run all of its trials shows the best as well.
-	if _, err := f.Studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: study})))
 	if _, err := f.ReleaseBest(study); err != nil {
 		t.Error(err)
 	}
@@ -431,9 +423,7 @@ func TestTiesOfRandomStopping(t *testing.T) {
 		if err != nil || !proto.Equal(release.GetPoints()[0].GetParameters()["sigma"], largest.GetTrial().GetTrial().GetParameters()["sigma"]) {
 			t.Errorf("%d trials: released %v, %v", trials, release, err)
 		}
-		if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	}
 }
 
@@ -454,11 +444,9 @@ func TestScoresOfRandomStopping(t *testing.T) {
 	sum, squares := 0.0, 0.0
 	for n := range trials {
 		trial := f.One(study, "w")
-		if _, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		require.NoError(t, require.ErrOf(f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: servertest.Measurement(1, score), RequestId: fmt.Sprint("on the way ", n),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 		bad := servertest.Completion(trial, score, math.NaN())
 		if _, err := f.Studies.CompleteTrial(t.Context(), bad); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("two runs, one of them NaN: %v", err)
@@ -539,11 +527,9 @@ func TestLedgersOfRandomStopping(t *testing.T) {
 	f := servertest.Start(t)
 	releases := dparetov1.NewReleaseServiceClient(f.Conn)
 	for id, records := range map[string]int64{"test": 50, "train": 1000} {
-		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
+		require.NoError(t, require.ErrOf(releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
 			Records: records, Epsilon: 50, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}})))
 	}
 	s := servertest.Single(servertest.NoisySpec(), "0.25")
 	s.TestLedger, s.TrainLedger = "ledgers/test", "ledgers/train"
@@ -557,9 +543,7 @@ func TestLedgersOfRandomStopping(t *testing.T) {
 		}
 	}
 	f.RunAll(study, func(*dparetov1.Trial) float64 { return 0.5 })
-	if _, err := f.ReleaseBest(study); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.ReleaseBest(study)))
 	resp, err := releases.GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: "ledgers/test"})
 	if err != nil || resp.GetLedger().GetCharges() != 1 {
 		t.Errorf("after the release: %v, %v", resp, err)

@@ -37,9 +37,7 @@ func TestDrawTrials(t *testing.T) {
 		"default": {&dparetov1.RandomStoppingSpec{MeanTrials: 10}, math.Sqrt(0.9) / 0.1, 0.1},
 	} {
 		dist, err := trialsDistribution(tc.asked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sum, ones := 0.0, 0.0
 		for range draws {
 			n, err := dist.Draw(entropy)

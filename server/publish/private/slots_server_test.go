@@ -91,9 +91,7 @@ func TestPrivateModeSlotsAreCharged(t *testing.T) {
 	for resp := f.Ask(study, "w", 1); len(resp.GetTrials()) > 0; resp = f.Ask(study, "w", 1) {
 		hands++
 		if trial := resp.GetTrials()[0]; hands%2 == 1 {
-			if _, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()})))
 			f.Restart()
 		} else {
 			f.Tell(trial, 0.5)

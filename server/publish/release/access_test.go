@@ -35,9 +35,7 @@ func TestWhoMayRelease(t *testing.T) {
 	name.UpdateMask = &fieldmaskpb.FieldMask{Paths: []string{"spec.test_ledger"}}
 	_, err = g.Studies.UpdateStudy(owner, name)
 	servertest.WantCode(t, err, codes.PermissionDenied, "study.spec.test_ledger")
-	if _, err := g.Studies.UpdateStudy(admin, name); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(g.Studies.UpdateStudy(admin, name)))
 	name.Study.Description, name.UpdateMask.Paths = "mine", []string{"*"}
 	if _, err := g.Studies.UpdateStudy(owner, name); err != nil { // what it names already may stay
 		t.Error(err)
@@ -45,9 +43,7 @@ func TestWhoMayRelease(t *testing.T) {
 	for range 2 {
 		resp, err := g.Studies.SuggestTrials(owner, &dparetov1.SuggestTrialsRequest{Parent: "studies/a-1", WorkerId: "w"})
 		require.NoError(t, err)
-		if _, err := g.Studies.CompleteTrial(owner, servertest.Completion(resp.GetTrials()[0], 0.25)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(g.Studies.CompleteTrial(owner, servertest.Completion(resp.GetTrials()[0], 0.25))))
 	}
 	best := &dparetov1.ReleaseBestRequest{Name: "studies/a-1", Metric: "error", Epsilon: 1, RequestId: "same"}
 	_, err = releases.ReleaseBest(limited, best)
@@ -58,9 +54,7 @@ func TestWhoMayRelease(t *testing.T) {
 	if err != nil || other.GetRelease().GetName() == mine.GetRelease().GetName() {
 		t.Errorf("the id of another caller gave %v, %v", other.GetRelease().GetName(), err)
 	}
-	if _, err := releases.SelectPrivately(admin, &dparetov1.SelectPrivatelyRequest{Utilities: []float64{0.7654321, 0.1}, Sensitivity: 1, Epsilon: 1, Ledger: "ledgers/l"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(releases.SelectPrivately(admin, &dparetov1.SelectPrivatelyRequest{Utilities: []float64{0.7654321, 0.1}, Sensitivity: 1, Epsilon: 1, Ledger: "ledgers/l"})))
 	for who, can := range map[string][2]bool{"limited": {true, false}, "owner": {true, false}, "viewer": {true, true}} {
 		ctx := g.As(who)
 		check := func(what string, err error, want bool) {

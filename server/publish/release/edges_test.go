@@ -217,9 +217,7 @@ func TestPrivateModeOfRaisedTrials(t *testing.T) {
 	f.Tell(first, 0.5)
 	changed := f.Study(study)
 	changed.Spec.Budget.MaxTrials = 6
-	if _, err := f.Update(changed, "spec.budget"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Update(changed, "spec.budget")))
 	second, third, fourth := f.One(study, "v"), f.One(study, "w"), f.One(study, "x")
 	if resp := f.Ask(study, "u", 1); len(resp.GetTrials()) != 0 {
 		t.Errorf("beside three open trials: %v", resp)

@@ -72,9 +72,7 @@ func TestLedgers(t *testing.T) {
 		t.Errorf("violated (-want +got):\n%s", diff)
 	}
 	for _, id := range []string{"a", "c"} {
-		if _, err := create(id, declared); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(create(id, declared)))
 	}
 	f.Restart()
 	var names []string
@@ -220,9 +218,7 @@ func TestReleaseBest(t *testing.T) {
 	servertest.WantCode(t, err, codes.NotFound, "studies/s/releases/9")
 
 	// The charges outlive the study; the releases and the ids of their requests do not.
-	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})))
 	if len(f.Charges(ledger)) != 2 {
 		t.Error("charges were deleted with the study")
 	}
@@ -279,16 +275,12 @@ func TestReleaseRefused(t *testing.T) {
 	refused(brought, "a user chose or conditioned the configuration of trial "+strings.TrimPrefix(trial.GetTrial().GetName(), brought+"/trials/"))
 
 	deleted := with("deleted", nothing, 3)
-	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: deleted + "/trials/2"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: deleted + "/trials/2"})))
 	refused(deleted, "trial 2 was deleted")
 
 	again := with("again", nothing, 2)
 	last := f.One(again, "w")
-	if _, err := f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: last.GetName(), LeaseToken: last.GetLease().GetToken()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: last.GetName(), LeaseToken: last.GetLease().GetToken()})))
 	f.Tell(f.One(again, "w"), 0.3)
 	refused(again, "trial 3 was handed out more than once")
 
@@ -302,9 +294,7 @@ func TestReleaseRefused(t *testing.T) {
 	}
 	stopped := servertest.Completion(long, 0.2)
 	stopped.GetMeasurement().Step = 1
-	if _, err := f.Studies.CompleteTrial(t.Context(), stopped); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), stopped)))
 	refused(short, "trial 1 ended before its planned length")
 
 	// Somebody who sees values on the way may stop the run where they please.
@@ -317,28 +307,20 @@ func TestReleaseRefused(t *testing.T) {
 			})
 			require.NoError(t, err)
 		}
-		if _, err := f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: run.GetName(), Reason: reason}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: run.GetName(), Reason: reason})))
 		end := servertest.Completion(run, 0.2)
 		if i == 1 {
 			end.Outcome = &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: new(dparetov1.UseLastMeasurement)}
 		}
-		if _, err := f.Studies.CompleteTrial(t.Context(), end); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), end)))
 		refused(halted, "trial 3 was stopped on request")
 	}
 	dropped := with("dropped", nothing, 2)
 	waiting := f.One(dropped, "w")
-	if _, err := f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: waiting.GetName()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: waiting.GetName()})))
 	failed := servertest.Completion(waiting)
 	failed.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "stopped", Retryable: true}}
-	if _, err := f.Studies.CompleteTrial(t.Context(), failed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), failed)))
 	refused(dropped, "trial 3 was stopped on request")
 
 	refused(with("ledgerless", func(s *dparetov1.StudySpec) { s.TestLedger = "" }, 3), "has no test_ledger to charge: create one with CreateLedger, and name it with UpdateStudy")
@@ -353,9 +335,7 @@ func TestReleaseRefused(t *testing.T) {
 	sizes.TestLedger = ledger
 	both := servertest.Completion(f.One(f.Create("sizes", sizes), "w"), 0.25)
 	both.GetMeasurement().Metrics["second"] = both.GetMeasurement().GetMetrics()["error"]
-	if _, err := f.Studies.CompleteTrial(t.Context(), both); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Studies.CompleteTrial(t.Context(), both)))
 	refused("studies/sizes", "sample_size = 999 records, but ledgers/l has 1000")
 	second.GetReported().SampleSize = 999
 	_, err = f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "smaller", Study: &dparetov1.Study{Spec: sizes}})
@@ -717,9 +697,7 @@ func TestNameALedger(t *testing.T) {
 	f.NewLedger("l", 1)
 	f.NewLedger("m", 1)
 	added := &dparetov1.Ledger{Records: 5, Epsilon: 1, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE}
-	if _, err := f.Releases().CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "added", Ledger: added}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(f.Releases().CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "added", Ledger: added})))
 	study := f.Fixed("", 0.4, 0.3)
 	name := func(ledger string) error {
 		req := &dparetov1.UpdateStudyRequest{Study: &dparetov1.Study{Name: study, Spec: servertest.FixedSpec(2, ledger)}}

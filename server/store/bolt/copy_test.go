@@ -57,9 +57,7 @@ func TestSnapshotWhileWriting(t *testing.T) {
 		copied := filepath.Join(t.TempDir(), "copy.db")
 		file, err := os.Create(copied)
 		require.NoError(t, err)
-		if _, err := io.Copy(file, snapshot); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(io.Copy(file, snapshot)))
 		require.NoError(t, errors.Join(file.Close(), snapshot.Close()))
 		got := contents(t, copied)
 		for n := range len(got) {
@@ -83,9 +81,7 @@ func TestRestore(t *testing.T) {
 	want := contents(t, source)
 	folder := t.TempDir()
 	path := filepath.Join(folder, "store.db")
-	if _, err := Restore(t.Context(), source, path, false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(Restore(t.Context(), source, path, false)))
 	if diff := cmp.Diff(want, contents(t, path)); diff != "" {
 		t.Error(diff)
 	}
@@ -112,9 +108,7 @@ func TestRestore(t *testing.T) {
 	if diff := cmp.Diff(changed, contents(t, path)); diff != "" {
 		t.Errorf("refused, but changed: %s", diff)
 	}
-	if _, err := Restore(t.Context(), source, path, true); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(Restore(t.Context(), source, path, true)))
 	if diff := cmp.Diff(want, contents(t, path)); diff != "" {
 		t.Error(diff)
 	}

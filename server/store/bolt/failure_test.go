@@ -207,9 +207,7 @@ func TestMetaPageDamagedWhileOpen(t *testing.T) {
 	require.NoError(t, err)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
-	if _, err := file.WriteAt([]byte{content[latestMeta(content)+metaChecksum] ^ 1}, int64(latestMeta(content)+metaChecksum)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(file.WriteAt([]byte{content[latestMeta(content)+metaChecksum] ^ 1}, int64(latestMeta(content)+metaChecksum))))
 	require.NoError(t, file.Close())
 	err = d.View(t.Context(), func(store.Reader) error {
 		t.Error("an earlier state can be read")

@@ -48,9 +48,7 @@ func dpSpec() *dparetov1.StudySpec {
 func measured(t testing.TB, s *webtest.Site, id string, trials int) {
 	t.Helper()
 	studies := dparetov1.NewStudyServiceClient(s.Conn)
-	if _, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: dpSpec()}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: dpSpec()}})))
 	for i := range trials {
 		epochs, noise := int64(1+i%7*3), 0.7*math.Exp(0.2*float64(i%12))
 		parameters := map[string]*dparetov1.Value{"epochs": webtest.Whole(epochs), "noise": webtest.Number(noise), "kind": webtest.Word(hostileCategory)}

@@ -71,9 +71,7 @@ func TestChooseRefused(t *testing.T) {
 	spec.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "error", Delta: 1e-5}
 	spec.TrainLedger = "ledgers/train"
 	studies := dparetov1.NewStudyServiceClient(s.Conn)
-	if _, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "secret", Study: &dparetov1.Study{Spec: spec}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "secret", Study: &dparetov1.Study{Spec: spec}})))
 	webtest.Contains(t, s.Get(t, "/studies/secret/choose?wait=1", http.StatusOK), `role="alert"`, "random_stopping")
 	if n := strings.Count(s.Get(t, "/studies/secret/why?wait=1", http.StatusOK), `role="alert"`); n != 5 {
 		t.Errorf("%d of 5 sections are refused", n)
@@ -99,9 +97,7 @@ func TestChoosePrivate(t *testing.T) {
 	spec.TrainLedger, spec.TestLedger = "ledgers/train", "ledgers/test"
 	spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 10000, TestEpsilon: 2, TrainEpsilon: 500, Delta: 1e-5}
 	studies := dparetov1.NewStudyServiceClient(s.Conn)
-	if _, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "private", Study: &dparetov1.Study{Spec: spec}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "private", Study: &dparetov1.Study{Spec: spec}})))
 	for range 8 {
 		resp, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/private", WorkerId: "w"})
 		require.NoError(t, err)

@@ -105,11 +105,9 @@ func TestStudy(t *testing.T) {
 	resp, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: hostile})
 	require.NoError(t, err)
 	trial := resp.GetTrials()[0]
-	if _, err := studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+	require.NoError(t, require.ErrOf(studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measured(1, map[string]float64{"error": 0.625}),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	frame := s.Get(t, "/studies/first", http.StatusOK)
 	noMarkup(t, frame)
 	webtest.Contains(t, frame, "The front is being read", "/studies/first/live?lead=front&amp;part=state&amp;part=tiles", "?wait=1", "δ = 1e-6", "add-remove adjacency", "tightest accountant", "upper bound", "24 of 1000 trials succeeded")
@@ -322,9 +320,7 @@ func TestPrivateStudy(t *testing.T) {
 	s := webtest.New(t, server.Options{})
 	releases := dparetov1.NewReleaseServiceClient(s.Conn)
 	for id, adjacency := range map[string]dparetov1.Adjacency{"train": dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, "test": dparetov1.Adjacency_ADJACENCY_REPLACE_ONE} {
-		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{Records: 10_000, Epsilon: 100, Delta: 0.01, Adjacency: adjacency}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{Records: 10_000, Epsilon: 100, Delta: 0.01, Adjacency: adjacency}})))
 	}
 	spec := privacySpec()
 	spec.TestLedger, spec.TrainLedger = "ledgers/test", "ledgers/train"

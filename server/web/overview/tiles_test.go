@@ -70,11 +70,9 @@ func TestLedgers(t *testing.T) {
 	s := webtest.New(t, server.Options{})
 	webtest.Contains(t, s.Get(t, "/ledgers", http.StatusOK), "There is no ledger yet")
 	for id, adjacency := range map[string]dparetov1.Adjacency{"train": dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, "test": dparetov1.Adjacency_ADJACENCY_REPLACE_ONE} {
-		if _, err := dparetov1.NewReleaseServiceClient(s.Conn).CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
+		require.NoError(t, require.ErrOf(dparetov1.NewReleaseServiceClient(s.Conn).CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
 			Records: 10_000, Epsilon: 100, Delta: 0.01, Adjacency: adjacency, Description: hostile,
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}})))
 	}
 	body := s.Get(t, "/ledgers", http.StatusOK)
 	noMarkup(t, body)

@@ -20,9 +20,7 @@ func zippedSize(t *testing.T, file string) int {
 	var zipped bytes.Buffer
 	z, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	require.NoError(t, err)
-	if _, err := z.Write(content); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(z.Write(content)))
 	require.NoError(t, z.Close())
 	return zipped.Len()
 }

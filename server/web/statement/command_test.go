@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The command names every field of a mechanism that ε depends on, at the values of a configuration, and no
@@ -17,9 +18,7 @@ func TestRecompute(t *testing.T) {
 		"kind":   {Kind: &dparetov1.Value_StringValue{StringValue: "adam"}},
 	}
 	e, err := newEvaluator(parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for spec, want := range map[string]string{
 		`{"dp_sgd": {"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "32561", "batch_size": "2 * 64", "noise_multiplier": "kind == 'adam' ? noise : 1.0", "epochs": "epochs",
 			"learning_rate": "noise", "clipping_norm": "noise", "optimizer": "DP_SGD_OPTIMIZER_NORMALIZED"}, "delta": 1e-5, "adjacency": "ADJACENCY_REPLACE_ONE"}`: "dpareto privacy epsilon --mechanism dp-sgd --sampling fixed-size --dataset-size 32561 --batch-size 128 --noise-multiplier 1.25 --epochs 12 --adjacency replace-one --delta 1e-05",
@@ -31,9 +30,7 @@ func TestRecompute(t *testing.T) {
 		`{"composition": {"parts": [{"mechanism": {"laplace": {"sensitivity": "1.0", "scale": "noise"}}, "count": "epochs"}, {"mechanism": {"zero_concentrated": {"rho": "0.1"}}}]}, "delta": 1e-6, "adjacency": "ADJACENCY_ADD_REMOVE"}`: "dpareto privacy compose --adjacency add-remove --delta 1e-06 --part mechanism=laplace,sensitivity=1,scale=1.25,count=12 --part mechanism=zero-concentrated,rho=0.1",
 	} {
 		p := new(dparetov1.PrivacySpec)
-		if err := protojson.Unmarshal([]byte(spec), p); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, protojson.Unmarshal([]byte(spec), p))
 		if got, err := e.recompute(p); err != nil || got != want {
 			t.Errorf("%s:\n%s, %v\nwant\n%s", spec, got, err, want)
 		}

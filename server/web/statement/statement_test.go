@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/statement"
@@ -47,13 +48,9 @@ func TestOrdinary(t *testing.T) {
 	site.Create(t.Context(), t, "s", &dparetov1.Study{DisplayName: "A study", Spec: spec(1e-5)})
 	site.Train(t.Context(), t, "s", 3, false)
 	s, err := statement.New(t.Context(), clients(site), "studies/s", statement.Options{Trial: 2, Sampler: "poisson", Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trial, err := clients(site).Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: "studies/s/trials/2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := trial.GetTrial().GetFinalMeasurement().GetMetrics()["epsilon"].GetValue(); s.Guarantee.Epsilon != want || s.Guarantee.Delta != 1e-5 || s.IncludesTuning || s.Seeded {
 		t.Errorf("ε %g, want %g; %+v", s.Guarantee.Epsilon, want, s)
 	}
@@ -70,9 +67,7 @@ func TestOrdinary(t *testing.T) {
 
 	var text, html, encoded bytes.Buffer
 	for _, err := range []error{s.Text(&text), s.HTML(&html), s.JSON(&encoded)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), "model of trial 2 of studies/s at epochs", "NOT included", "3 runs: ε at most", "dpareto privacy search --runs 3",
 		"accounted: poisson; executed: poisson (as the person who asked for this statement attests; nobody has checked it)", "there are n = 10000 training records", "zero-out",
@@ -87,9 +82,7 @@ func TestOrdinary(t *testing.T) {
 		} `json:"registry"`
 		Questions []statement.Question `json:"nist_sp_800_226"`
 	}
-	if err := json.Unmarshal(encoded.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(encoded.Bytes(), &back))
 	checkRecord(t, back.Registry.Record, back.Registry.FillIn)
 	if back.Registry.Schema != statement.RegistrySchema {
 		t.Errorf("schema %q", back.Registry.Schema)
@@ -108,25 +101,17 @@ func TestStateWithinRun(t *testing.T) {
 	site.Train(t.Context(), t, "s", 3, false)
 	c := clients(site)
 	listed, err := c.Studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/s", OrderBy: "metrics.epsilon"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	epsilonOf := func(trial *dparetov1.Trial) float64 {
 		return trial.GetFinalMeasurement().GetMetrics()["epsilon"].GetValue()
 	}
 	s, err := statement.New(t.Context(), c, "studies/s", statement.Options{Epsilon: 0.999 * epsilonOf(listed.GetTrials()[0]), Sampler: "poisson", Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := c.Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: s.Trial})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	whole := epsilonOf(resp.GetTrial())
 	var text bytes.Buffer
-	if err := s.Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Text(&text))
 	webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), "among the runs of the study, nor of this state within its run.",
 		"Choice of the state: NOT included", "all of its states together: ε at most "+show.NumberUp(whole))
 	if !(s.Guarantee.Epsilon < whole) {
@@ -247,11 +232,9 @@ func TestRefusals(t *testing.T) {
 		site.Train(t.Context(), t, id, 1, false)
 	}
 	private := privateStudy(t, site)
-	if _, err := dparetov1.NewStudyServiceClient(site.Conn).CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+	require.NoError(t, require.ErrOf(dparetov1.NewStudyServiceClient(site.Conn).CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
 		Parent: "studies/s", Trial: &dparetov1.Trial{Parameters: map[string]*dparetov1.Value{"epochs": webtest.Whole(3), "noise": webtest.Number(2), "optimizer": webtest.Word("sgd")}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	for _, tt := range []struct {
 		study string
 		o     statement.Options
@@ -292,9 +275,7 @@ func privateStudy(t *testing.T, site *webtest.Site) (id string) {
 		"test":  {Records: 10_000, Epsilon: 100, Delta: 1e-4, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
 		"train": {Records: 10_000, Epsilon: 1000, Delta: 1e-4, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE},
 	} {
-		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l})))
 	}
 	s := webtest.TrainedSpec()
 	s.CheckpointParameter = ""
@@ -329,13 +310,9 @@ func TestWithoutSampling(t *testing.T) {
 		site.Create(t.Context(), t, id, &dparetov1.Study{Spec: s})
 		site.Train(t.Context(), t, id, 1, false)
 		made, err := statement.New(t.Context(), clients(site), "studies/"+id, statement.Options{Trial: 1, Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var text bytes.Buffer
-		if err := made.Text(&text); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, made.Text(&text))
 		webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), want)
 	}
 }
@@ -351,13 +328,9 @@ func TestUsersAndOwnData(t *testing.T) {
 	site.Create(t.Context(), t, "users", &dparetov1.Study{Spec: users})
 	site.Train(t.Context(), t, "users", 1, false)
 	s, err := statement.New(t.Context(), clients(site), "studies/users", statement.Options{Trial: 1, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var text bytes.Buffer
-	if err := s.Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Text(&text))
 	webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), "is differentially private for users with at most 3 records each with ε at most",
 		"Unit of privacy: one user: all of at most 3 training records", "the data sets differ in all records of one user", "deployment.privacy_loss.privacy_unit: user",
 		"--records-per-user 3", "accounted: poisson; executed: poisson (the bundled trainer dp-sgd", "by the schema my.yaml, of digest sha256:abc", "data: sha256:def",
@@ -373,20 +346,14 @@ func TestPrivate(t *testing.T) {
 	study := "studies/" + privateStudy(t, site)
 	const link = `href="/studies/private/statement"`
 	webtest.Contains(t, site.Get(t, "/studies/private?wait=1", http.StatusOK), "!"+link)
-	if _, err := clients(site).Releases.ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(clients(site).Releases.ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study})))
 	s, err := statement.New(t.Context(), clients(site), study, statement.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !s.IncludesTuning || s.Guarantee.Epsilon != 50 || s.Test == nil || s.Test.Epsilon != 1 || s.Trial != "" || s.Recompute != "" || len(s.Assumptions) == 0 {
 		t.Errorf("%+v", s)
 	}
 	var text bytes.Buffer
-	if err := s.Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Text(&text))
 	webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), "The search is included", "Tuning: included", "release 1", "dpareto ledger charges train", "the server refuses runs that report a seed")
 	if _, err := statement.New(t.Context(), clients(site), study, statement.Options{Epsilon: 10, Now: now}); err == nil || !strings.Contains(err.Error(), "ε is 50.00, above 10") {
 		t.Errorf("ε 10 of 50: %v", err)
@@ -399,11 +366,9 @@ func TestPrivate(t *testing.T) {
 func TestRandomStopping(t *testing.T) {
 	site := webtest.New(t, server.Options{})
 	c := clients(site)
-	if _, err := c.Releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "train", Ledger: &dparetov1.Ledger{
+	require.NoError(t, require.ErrOf(c.Releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "train", Ledger: &dparetov1.Ledger{
 		Records: 10_000, Epsilon: 1000, Delta: 1e-4, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE,
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}})))
 	s := webtest.TrainedSpec()
 	base := s.GetMetrics()[0].GetComputed().GetPrivacy()
 	base.Accountant, base.Conversion = dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
@@ -422,22 +387,16 @@ func TestRandomStopping(t *testing.T) {
 	for state := dparetov1.StudyState_STUDY_STATE_ACTIVE; state == dparetov1.StudyState_STUDY_STATE_ACTIVE; {
 		site.Train(t.Context(), t, "hidden", 1, false)
 		got, err := c.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/hidden"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		state = got.GetStudy().GetState()
 	}
 	released, err := c.Releases.ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: "studies/hidden", Metric: "error"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	webtest.Contains(t, site.Get(t, "/studies/hidden", http.StatusOK), link)
 	webtest.Contains(t, site.Get(t, "/studies/hidden/statement?sampler=poisson", http.StatusOK), "The search is included", "random_stopping")
 
 	made, err := statement.New(t.Context(), c, "studies/hidden", statement.Options{Sampler: "poisson", Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := " for the training records of users with at most 2 records each with ε"; !strings.Contains(made.Claim, want) {
 		t.Errorf("the claim %q lacks %q", made.Claim, want)
 	}
@@ -448,9 +407,7 @@ func TestRandomStopping(t *testing.T) {
 		Base: inner, MeanRuns: "3.0", MaxRuns: "8", Distribution: &dparetov1.RepeatedSelectionMechanism_Eta{Eta: "0.5"},
 	}}
 	computed, err := c.Privacy.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{Privacy: whole, Parameters: released.GetRelease().GetPoints()[0].GetParameters()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := computed.GetGuarantees()[0].GetEpsilon()
 	// The accountant of the list rounds the profile of a run up.
 	if got := made.Guarantee.Epsilon; !made.IncludesTuning || got < want*(1-1e-6) || got > want*(1+2e-3) || made.Guarantee.Delta != 1e-5 {

@@ -140,12 +140,8 @@ func TestTrial(t *testing.T) {
 	suggested, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "gpu-2"})
 	require.NoError(t, err)
 	running := suggested.GetTrials()[0]
-	if _, err := studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: running.GetName(), LeaseToken: running.GetLease().GetToken(), Reason: "out of memory"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "gpu-3"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: running.GetName(), LeaseToken: running.GetLease().GetToken(), Reason: "out of memory"})))
+	require.NoError(t, require.ErrOf(studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "gpu-3"})))
 	body = s.Get(t, "/studies/first/trials/6", http.StatusOK)
 	webtest.Contains(t, body, "released: out of memory", "gpu-2", "held by gpu-3", "sse-connect", "Stop the run", `sse-swap="trial-detail"`)
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/trial-detail?trial=6", http.StatusOK), "held by gpu-3")
@@ -307,9 +303,7 @@ func TestLabelAndStopTrial(t *testing.T) {
 	s := webtest.New(t, server.Options{})
 	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: webtest.TrainedSpec()})
 	studies := dparetov1.NewStudyServiceClient(s.Conn)
-	if _, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "w"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "w"})))
 	get := func() *dparetov1.Trial {
 		resp, err := studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: "studies/first/trials/1"})
 		require.NoError(t, err)
@@ -346,9 +340,7 @@ func TestLabelAndStopTrial(t *testing.T) {
 	if trial := get(); trial.GetState() != dparetov1.TrialState_TRIAL_STATE_STOPPING || !strings.Contains(trial.GetStateReason(), "enough") {
 		t.Errorf("after stop: %v", trial)
 	}
-	if _, err := studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: get().GetName(), Note: "x"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"note"}}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: get().GetName(), Note: "x"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"note"}}})))
 }
 
 // The table says after which epoch a run stopped that was to be longer.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/dpareto"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
@@ -250,9 +251,7 @@ func BenchmarkDPareto(b *testing.B) {
 			b.ReportAllocs()
 			d := dpareto.New(dpareto.Options{})
 			for i := int64(0); b.Loop(); i++ {
-				if _, err := d.Suggest(b.Context(), p, h, suggest.Request{Count: 1, Number: i}); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, require.ErrOf(d.Suggest(b.Context(), p, h, suggest.Request{Count: 1, Number: i})))
 			}
 		})
 	}

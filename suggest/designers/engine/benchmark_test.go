@@ -200,9 +200,7 @@ func benchmarkSuggest(b *testing.B, name string, p *suggest.Problem, h *suggest.
 	b.Helper()
 	d := New(Options{})
 	suggest := func() {
-		if _, err := d.Suggest(b.Context(), p, h, suggest.Request{Count: 1, Seed: 1, Number: int64(len(h.Evaluations) + 1)}); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, require.ErrOf(d.Suggest(b.Context(), p, h, suggest.Request{Count: 1, Seed: 1, Number: int64(len(h.Evaluations) + 1)})))
 	}
 	b.Run(name+"/cold", func(b *testing.B) { meter(b, func() { d = New(Options{}) }, suggest) })
 	b.Run(name+"/warm", func(b *testing.B) { suggest(); meter(b, func() {}, suggest) })
@@ -242,9 +240,7 @@ func BenchmarkPhases(b *testing.B) {
 						return func() { spent[phase] += cpuSeconds(b) - before }
 					})
 					ask := func() {
-						if _, err := d.Suggest(ctx, s.problem, h, suggest.Request{Count: count, Seed: 1, Number: int64(n + 1)}); err != nil {
-							b.Fatal(err)
-						}
+						require.NoError(b, require.ErrOf(d.Suggest(ctx, s.problem, h, suggest.Request{Count: count, Seed: 1, Number: int64(n + 1)})))
 					}
 					ask()
 					clear(spent)

@@ -47,14 +47,10 @@ func TestOthersShareTheFit(t *testing.T) {
 	h := simulated.TradeOffHistory(p, 30, 1, 0.1)
 	cache := new(model.Cache)
 	d := engine.New(engine.Options{Cache: cache})
-	if _, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 5, Number: 31}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 5, Number: 31})))
 	var climbs atomic.Int64
 	workers := surrogate.Workers{Run: func(fn func()) { climbs.Add(1); fn() }}
-	if _, err := model.Fit(t.Context(), p, h, model.Options{Seed: 5, Cache: cache, Workers: workers}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(model.Fit(t.Context(), p, h, model.Options{Seed: 5, Cache: cache, Workers: workers})))
 	if n := climbs.Load(); n != 0 {
 		t.Errorf("the fit climbs %d times again", n)
 	}
@@ -76,9 +72,7 @@ func TestKnownConstraintsAreComputedOnce(t *testing.T) {
 	d := engine.New(engine.Options{})
 	count := func(n int) int {
 		calls = 0
-		if _, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: n, Seed: 5, Number: 31}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(d.Suggest(t.Context(), p, h, suggest.Request{Count: n, Seed: 5, Number: 31})))
 		return calls
 	}
 	if one, eight := count(1), count(8); one == 0 || eight >= 2*one {

@@ -27,9 +27,7 @@ func TestExamine(t *testing.T) {
 			require.NoError(t, err)
 			o := New(Options{}).(designer).options
 			s, err := newSurface(m, new(common), o, turn{seed: 1, number: 41})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			e := newExplorer(s, o, h.Tried(), sample.Stream(1, 41, sample.Search))
 			list := e.choices.candidates(s.centres(), o.Candidates, sample.Stream(1, 41, sample.Candidates))
 			chunks, err := e.chunks(t.Context(), list)
@@ -74,9 +72,7 @@ func TestRepeated(t *testing.T) {
 	c := newComparison(e)
 	list, trials := c.replicable(nil)
 	after, err := c.after(h.Evaluations[0].Point)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	runs, x := e.runs(list, looks)
 	gps := c.surrogates()
 	repeated := c.repeated(c.foresee(gps, x), runs, trials, x, after)
@@ -158,9 +154,7 @@ func TestExamineSeeking(t *testing.T) {
 		t.Fatal("not seeking")
 	}
 	chunks, err := e.chunks(t.Context(), e.choices.candidates(nil, 64, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	finalists, err := e.screen(t.Context(), chunks)
 	require.NoError(t, err)
 	v := e.evaluator()

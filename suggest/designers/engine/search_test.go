@@ -63,9 +63,7 @@ func TestSearchOfUncertainFront(t *testing.T) {
 			model, err := model.Fit(t.Context(), p, &h, model.Options{Seed: seed})
 			require.NoError(t, err)
 			s, err := newSurface(model, new(common), designer.options, turn{seed: seed, number: number})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			x := newExplorer(s, designer.options, h.Tried(), sample.Stream(seed, number, sample.Search))
 			found, ok, err := x.find(t.Context(), sample.Stream(seed, number, sample.Candidates))
 			if err != nil || !ok {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // loans are options for a small table.
@@ -36,9 +38,7 @@ func TestReadCSV(t *testing.T) {
 	options := loans
 	options.Labels = []string{"yes", "no", "unclear"}
 	got, err := readCSV(strings.NewReader(loansTable), "loans", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff([]float32{1, 0, 0}, got.Labels); diff != "" || got.Classes != 3 {
 		t.Errorf("three classes (-want +got):\n%s", diff)
 	}

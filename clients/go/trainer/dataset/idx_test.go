@@ -30,9 +30,7 @@ func compress(t testing.TB, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(w.Write([]byte(text))))
 	require.NoError(t, w.Close())
 	return b.String()
 }

@@ -113,9 +113,7 @@ func TestLoadLIBSVMCompressed(t *testing.T) {
 	const text = "+1 1:0.5 4:2\n-1\n+1 1:1 2:1 3:1\n"
 	var compressed bytes.Buffer
 	w := gzip.NewWriter(&compressed)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(io.WriteString(w, text)))
 	require.NoError(t, w.Close())
 	path := filepath.Join(t.TempDir(), "small")
 	write(t, path, compressed.String())

@@ -94,9 +94,7 @@ func TestLocate(t *testing.T) {
 	source.Progress = nil
 	path := filepath.Join(source.CacheDir, "folder", "two")
 	write(t, path, "changed")
-	if _, err := source.locate(t.Context(), e, e.files[1:2]); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(source.locate(t.Context(), e, e.files[1:2])))
 	if got, err := os.ReadFile(path); err != nil || string(got) != twoRows || requests != 3 {
 		t.Errorf("%d requests, the file holds %q, %v", requests, got, err)
 	}
@@ -128,9 +126,7 @@ func TestLocateProgress(t *testing.T) {
 			seen = append(seen, done)
 		}
 		e := example()
-		if _, err := source.locate(t.Context(), e, e.files[:2]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(source.locate(t.Context(), e, e.files[:2])))
 		if requests != 3 || !slices.IsSorted(seen) || seen[0] != 0 || seen[len(seen)-1] != 28 {
 			t.Errorf("%d requests, progress %v", requests, seen)
 		}
@@ -238,9 +234,7 @@ func writeCompressed(t *testing.T, path, content string) {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := w.Write([]byte(content)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(w.Write([]byte(content))))
 	require.NoError(t, w.Close())
 	write(t, path, b.String())
 }

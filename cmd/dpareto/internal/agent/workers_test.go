@@ -88,9 +88,7 @@ func askThrice(t *testing.T, spec *dparetov1.StudySpec) (first, second, replicat
 	var trials []*dpareto.Trial
 	for i := range 3 {
 		if i == 2 {
-			if _, err := study.Replicate(t.Context(), trials[0].Name(), nil); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, require.ErrOf(study.Replicate(t.Context(), trials[0].Name(), nil)))
 		}
 		trial, err := study.Ask(t.Context(), fmt.Sprintf("w-%d", i+1))
 		require.NoError(t, err)

@@ -406,9 +406,7 @@ func TestHTTPListen(t *testing.T) {
 
 	t.Setenv("DPARETO_HTTP_LISTEN", "none")
 	p := clitest.Start(t, serveArgs("--listen", "127.0.0.1:0")...)
-	if _, err := p.Stdout.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(p.Stdout.ReadString('\n')))
 	log, code := p.Stop()
 	if rest, err := io.ReadAll(p.Stdout); code != command.ExitOK || err != nil || len(rest) > 0 || strings.Contains(log, "serving HTTP") {
 		t.Errorf("exit code %d, printed %q, %v\n%s", code, rest, err, log)
@@ -453,9 +451,7 @@ func TestStopWithAnOpenPage(t *testing.T) {
 	ahead, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	defer ahead.Close()
-	if _, err := ahead.Write(nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(ahead.Write(nil)))
 	if code, _ := get(t, url+"/healthz", ""); code != http.StatusOK { // the server has accepted ahead, which came before
 		t.Fatalf("HTTP status %d", code)
 	}

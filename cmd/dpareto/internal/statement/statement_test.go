@@ -10,6 +10,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // A statement of a bundled study: its ε, its forms, and what is refused.
@@ -23,9 +24,7 @@ func TestStatement(t *testing.T) {
 		} `json:"guarantee"`
 		Recompute string `json:"recompute"`
 	}
-	if err := json.Unmarshal([]byte(clitest.Succeed(t, "statement sgd --trial 1 --price=false --output json")), &s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(clitest.Succeed(t, "statement sgd --trial 1 --price=false --output json")), &s))
 	rest, ok := strings.CutPrefix(s.Recompute, "dpareto ")
 	if !ok {
 		t.Fatalf("command %q", s.Recompute)
@@ -33,9 +32,7 @@ func TestStatement(t *testing.T) {
 	var computed struct {
 		Epsilon float64 `json:"epsilon"`
 	}
-	if err := json.Unmarshal([]byte(clitest.Succeed(t, rest+" --output json")), &computed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(clitest.Succeed(t, rest+" --output json")), &computed))
 	if computed.Epsilon != s.Guarantee.Epsilon || s.Guarantee.Epsilon <= 0 {
 		t.Errorf("stated ε %v, computed again %v", s.Guarantee.Epsilon, computed.Epsilon)
 	}
@@ -118,15 +115,11 @@ spec:
 			CheckedBy string `json:"checked_by"`
 		} `json:"assumptions"`
 	}
-	if err := json.Unmarshal([]byte(clitest.Succeed(t, "statement "+id+" --trial 1 --price=false --output json"+flags)), &s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(clitest.Succeed(t, "statement "+id+" --trial 1 --price=false --output json"+flags)), &s))
 	var computed struct {
 		Epsilon float64 `json:"epsilon"`
 	}
-	if err := json.Unmarshal([]byte(clitest.Succeed(t, strings.TrimPrefix(s.Recompute, "dpareto ")+" --output json")), &computed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(clitest.Succeed(t, strings.TrimPrefix(s.Recompute, "dpareto ")+" --output json")), &computed))
 	if computed.Epsilon != s.Guarantee.Epsilon || !(s.Guarantee.Epsilon > 0) {
 		t.Errorf("%s: stated ε %v, computed again %v by %s", id, s.Guarantee.Epsilon, computed.Epsilon, s.Recompute)
 	}

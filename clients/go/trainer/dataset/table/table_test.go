@@ -74,9 +74,7 @@ func TestEncode(t *testing.T) {
 		"90,,200000,0,no,c\n"+
 		"18,other firm,0,1,yes,d\n")
 	e := newEncoder(schema)
-	if _, err := e.readFile(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, require.ErrOf(e.readFile(path)))
 	d := e.finish("loans.csv")
 	// age; income, missing; private, public, none, other, missing; 0, 1
 	want := [][]float32{

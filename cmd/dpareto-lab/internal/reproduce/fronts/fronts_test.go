@@ -162,7 +162,7 @@ func TestInterrupted(t *testing.T) {
 		t.Fatalf("drawn %q, %v, %v", drawn, result, err)
 	}
 	first, names := -1, []string(nil)
-	if _, err := e.Run(t.Context(), reproduce.Watch{
+	require.NoError(t, require.ErrOf(e.Run(t.Context(), reproduce.Watch{
 		Progress: func(done, _ int) {
 			if first < 0 {
 				first = done
@@ -172,9 +172,7 @@ func TestInterrupted(t *testing.T) {
 			names = append(names, f.Name)
 			return nil
 		},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	slices.Sort(names)
 	if want := []string{"figure6", "figure7"}; first < 1 || !slices.Equal(names, want) {
 		t.Errorf("it goes on after %d trials, and draws %q", first, names)

@@ -367,9 +367,7 @@ func TestFetchUnpacked(t *testing.T) {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
 		w.Name = name
-		if _, err := w.Write([]byte(content)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, require.ErrOf(w.Write([]byte(content))))
 		require.NoError(t, w.Close())
 		return b.Bytes()
 	}
