@@ -229,28 +229,6 @@ func TestExactComposition(t *testing.T) {
 	}
 }
 
-func TestExactMonotone(t *testing.T) {
-	rng := rand.New(rand.NewPCG(13, 14))
-	for range 12 {
-		m := PoissonGaussian{math.Exp(-rng.Float64() * 8), math.Exp(rng.Float64()*3 - 0.7), AddRemove, false}
-		steps, delta := 1+int64(math.Exp(rng.Float64()*9)), math.Exp(-3-rng.Float64()*20)
-		base := epsilonOf(t, Exact{}, m, steps, delta).Epsilon
-		const slack = 1e-4 // of the methods' precision
-		above := func(what string, e float64) {
-			if e < base*(1-slack)-1e-6 {
-				t.Errorf("%+v, %d steps, delta %g: epsilon %g, with %s %g", m, steps, delta, base, what, e)
-			}
-		}
-		quieter, more := m, m
-		quieter.NoiseMultiplier *= 0.9
-		more.SamplingProbability = math.Min(1, 1.1*m.SamplingProbability)
-		above("less noise", epsilonOf(t, Exact{}, quieter, steps, delta).Epsilon)
-		above("a higher rate", epsilonOf(t, Exact{}, more, steps, delta).Epsilon)
-		above("more steps", epsilonOf(t, Exact{}, m, 2*steps, delta).Epsilon)
-		above("a smaller delta", epsilonOf(t, Exact{}, m, steps, delta/3).Epsilon)
-	}
-}
-
 func BenchmarkExactEpsilon(b *testing.B) {
 	for _, bc := range tightCases {
 		b.Run(bc.name, func(b *testing.B) {

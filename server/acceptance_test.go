@@ -22,7 +22,7 @@ import (
 // the algorithm, or a crash in the middle of a suggestion, locks a worker out),
 // TestCompleteIsIdempotentAndNeverOverwrites, TestBadMeasurements (values that are not
 // finite, unknown metrics, missing objectives), TestCreateStudy (another spec under a
-// name that exists), TestLeaseExpiry (late results), TestListTrials (page sizes),
+// name that exists), TestLeaseExpiry (late results), TestListTrialsOrder (page sizes),
 // TestSuggestionsAreDeterministic, TestHostileRequests (codes), BenchmarkObservedFront
 // (fronts in time that grows with the square of the trials), TestBackupStore and package
 // bolt's TestSnapshotWhileWriting (copies in the middle of writes), TestLedgerChargesEveryRun (what
@@ -225,6 +225,9 @@ func TestNotFound(t *testing.T) {
 		require.ErrOf(f.Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: study + "/trials/7"})),
 		require.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: study + "/trials/7"})),
 		require.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: study + "/trials/7"})),
+		require.ErrOf(f.Studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: study + "/trials/7", LeaseToken: "none"})),
+		require.ErrOf(f.Studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: study + "/trials/7", Note: "x"}})),
+		require.ErrOf(f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/none"})),
 		require.ErrOf(f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/none", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})),
 	} {
 		servertest.WantCode(t, err, codes.NotFound, "does not exist")

@@ -591,19 +591,7 @@ func hostileCalls(trial, token string) []hostile {
 	for _, kind := range []dparetov1.FrontKind{0, -1, 99} {
 		add(fmt.Sprintf("kind %d", kind), "FrontService.GetFront", &dparetov1.GetFrontRequest{Name: study, Kind: kind}, codes.InvalidArgument)
 	}
-	for _, method := range []string{"GetStudy", "DeleteStudy"} {
-		descriptor := servertest.Methods()["StudyService."+method].Input()
-		kind, err := protoregistry.GlobalTypes.FindMessageByName(descriptor.FullName())
-		if err != nil {
-			panic(err) // it is in the contract
-		}
-		req := kind.New()
-		req.Set(descriptor.Fields().ByName("name"), protoreflect.ValueOfString("studies/absent"))
-		add("absent study", "StudyService."+method, req.Interface(), codes.NotFound)
-	}
 	add("absent trial", "StudyService.GetTrial", &dparetov1.GetTrialRequest{Name: study + "/trials/9223372036854775807"}, codes.NotFound)
-	add("absent trial", "StudyService.StopTrial", &dparetov1.StopTrialRequest{Name: study + "/trials/9223372036854775807"}, codes.NotFound)
-	add("absent study", "StudyService.SuggestTrials", &dparetov1.SuggestTrialsRequest{Parent: "studies/absent", WorkerId: "w"}, codes.NotFound)
 	add("another etag", "StudyService.DeleteStudy", &dparetov1.DeleteStudyRequest{Name: study, Etag: "x"}, codes.FailedPrecondition)
 	add("5 MiB", "StudyService.StopTrial", &dparetov1.StopTrialRequest{Name: trial, Reason: strings.Repeat("x", 5<<20)}, codes.ResourceExhausted)
 	return all

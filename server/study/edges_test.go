@@ -50,23 +50,6 @@ func TestStrangersLearnNoTrials(t *testing.T) {
 	}
 }
 
-// Calls about trials that do not exist say so.
-func TestTrialsThatDoNotExist(t *testing.T) {
-	f := servertest.Start(t)
-	study := f.Create("s", servertest.SVTSpec())
-	for _, request := range []proto.Message{
-		&dparetov1.ReleaseTrialRequest{Name: study + "/trials/9", LeaseToken: "none"},
-		&dparetov1.StopTrialRequest{Name: study + "/trials/9"},
-		&dparetov1.DeleteTrialRequest{Name: study + "/trials/9"},
-		&dparetov1.GetTrialRequest{Name: study + "/trials/9"},
-		&dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: study + "/trials/9", Note: "x"}},
-	} {
-		if _, err := f.Call(t.Context(), request); status.Code(err) != codes.NotFound {
-			t.Errorf("%T: %v", request, err)
-		}
-	}
-}
-
 // A deleted trial leaves the values that were reserved for it to others.
 func TestPrivateModeDeletedTrials(t *testing.T) {
 	f := servertest.Start(t)

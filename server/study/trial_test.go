@@ -739,28 +739,6 @@ func TestDeleteTrial(t *testing.T) {
 	}
 }
 
-func TestListTrials(t *testing.T) {
-	f := servertest.Start(t)
-	study := f.Create("svt", servertest.SVTSpec())
-	for range 5 {
-		f.Tell(f.One(study, "w"), 0.5)
-	}
-	var numbers []int64
-	for token, first := "", true; first || token != ""; first = false {
-		resp, err := f.Studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: study, PageSize: 2, PageToken: token})
-		require.NoError(t, err)
-		for _, trial := range resp.GetTrials() {
-			numbers = append(numbers, trial.GetNumber())
-		}
-		token = resp.GetNextPageToken()
-	}
-	if !slices.Equal(numbers, []int64{1, 2, 3, 4, 5}) {
-		t.Errorf("numbers %v", numbers)
-	}
-	_, err := f.Studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/none"})
-	servertest.WantCode(t, err, codes.NotFound, "studies/none")
-}
-
 func TestBadNames(t *testing.T) {
 	f := servertest.Start(t)
 	for _, name := range []string{"", "studies/", "studies/X", "trials/1", "studies/a/trials/0", "studies/a/trials/01", "studies/a/trials/1/x", "studies/../trials/1"} {

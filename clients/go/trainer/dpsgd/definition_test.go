@@ -11,7 +11,6 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
-	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
@@ -31,33 +30,6 @@ func load(t *testing.T, optimizer Optimizer, settings map[string]string) (*Train
 		return nil, err
 	}
 	return made.(*Trainer), nil
-}
-
-func TestDefinitionData(t *testing.T) {
-	for _, tt := range []struct {
-		settings                map[string]string
-		train, validation, test int
-	}{
-		{map[string]string{}, 35000, 5000, 8842},
-		{map[string]string{SettingTrainRows: "1000", experiment.SettingSplitSeed: "3"}, 900, 100, 47842},
-		{map[string]string{SettingTrainRows: "1000", experiment.SettingValidationRows: "250"}, 750, 250, 47842},
-		{map[string]string{SettingSplit: "published"}, 25956, 5000, 1605},
-		{map[string]string{SettingDataset: "mnist", SettingModel: "mlp"}, 55000, 5000, 10000},
-		{map[string]string{SettingSplit: "uci", SettingEvaluation: "test"}, 32561, 0, 16281},
-	} {
-		tt.settings[SettingGenerated] = "true"
-		made, err := load(t, SGD, tt.settings)
-		require.NoError(t, err)
-		data := made.Parts()
-		validation := 0
-		if data.Validation != nil {
-			validation = data.Validation.Rows
-		}
-		if data.Train.Rows != tt.train || validation != tt.validation || data.Test.Rows != tt.test || !data.Train.Generated {
-			t.Errorf("%v: %d, %d and %d rows, generated %t, want %d, %d and %d", tt.settings,
-				data.Train.Rows, validation, data.Test.Rows, data.Train.Generated, tt.train, tt.validation, tt.test)
-		}
-	}
 }
 
 // The five settings of Avent et al. (2020) and others are made by name.
@@ -104,17 +76,7 @@ func TestDefinitionErrors(t *testing.T) {
 		want     string
 	}{
 		{map[string]string{SettingSplit: "paper"}, `split "paper" is unknown`},
-		{map[string]string{SettingTrainRows: "many"}, `setting train_rows is "many", want a whole number`},
-		{map[string]string{SettingTrainRows: "0"}, `setting train_rows is "0", want a whole number`},
-		{map[string]string{SettingTrainRows: "48842"}, "train rows 48842"},
-		{map[string]string{experiment.SettingSplitSeed: "-1"}, `setting split_seed is "-1", want a whole number`},
-		{map[string]string{SettingGenerated: "perhaps"}, `setting generated is "perhaps", want true or false`},
-		{map[string]string{SettingDataset: "iris"}, `"iris"`},
-		{map[string]string{SettingEvaluation: "train"}, `setting evaluation is "train", want validation or test`},
-		{map[string]string{experiment.SettingValidationRows: "0"}, `setting validation_rows is "0", want a whole number`},
-		{map[string]string{experiment.SettingValidationRows: "40000"}, "validation rows 40000"},
 		{map[string]string{SettingDataset: "mnist"}, "model logistic-regression is for 2 classes, dataset mnist-generated-train has 10"},
-		{map[string]string{SettingEvaluation: "test", experiment.SettingValidationRows: "5"}, "setting validation_rows is given for evaluation test"},
 		{map[string]string{SettingModel: "tree"}, `model "tree" is unknown, want one of logistic-regression`},
 		{map[string]string{SettingHidden: "10"}, `setting hidden is "10", want none, since model logistic-regression has no hidden layers`},
 		{map[string]string{SettingModel: "mlp", SettingHidden: "10,,3"}, `setting hidden is "10,,3", want widths`},
@@ -150,38 +112,6 @@ func TestDefinitionDefaults(t *testing.T) {
 	}
 	if !reflect.DeepEqual(stated.Parts(), used.Parts()) {
 		t.Error("the data stated are not those used")
-	}
-}
-
-// Validation examples are taken out of the training examples: together they are these.
-func TestValidationIsHeldOut(t *testing.T) {
-	settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "500", SettingEvaluation: "test"}
-	all, err := load(t, SGD, settings)
-	require.NoError(t, err)
-	delete(settings, SettingEvaluation)
-	parts, err := load(t, SGD, settings)
-	require.NoError(t, err)
-	rows := func(datasets ...*dataset.Dataset) []string {
-		var texts []string
-		for _, d := range datasets {
-			for i := range d.Rows {
-				indices, _ := d.Row(i)
-				var text strings.Builder
-				for _, index := range append(slices.Clip(indices), int32(d.Labels[i])) {
-					text.WriteRune(index + 100)
-				}
-				texts = append(texts, text.String())
-			}
-		}
-		slices.Sort(texts)
-		return texts
-	}
-	data := parts.Parts()
-	if diff := cmp.Diff(rows(all.Parts().Train), rows(data.Train, data.Validation)); diff != "" {
-		t.Errorf("rows (-training +parts):\n%s", diff)
-	}
-	if diff := cmp.Diff(all.Parts().Test, data.Test); diff != "" {
-		t.Errorf("test examples differ:\n%s", diff)
 	}
 }
 

@@ -219,27 +219,6 @@ func TestTrainDiverged(t *testing.T) {
 	}
 }
 
-func TestTrainStops(t *testing.T) {
-	made := newTrainer(t, 50, 50)
-	run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterEpochs: int64(1000)}), Replicates: 2, Seed: new(uint64(0))}
-	reports := 0
-	m, err := made.Train(t.Context(), run, func(trainer.Measurement) error {
-		reports++
-		if reports == 4 {
-			return trainer.ErrStop
-		}
-		return nil
-	})
-	if err != nil || m.Step != 4 || reports != 4 {
-		t.Errorf("step %d after %d reports, error %v, want 4, 4 and none", m.Step, reports, err)
-	}
-
-	broken := errors.New("broken")
-	if _, err := made.Train(t.Context(), run, func(trainer.Measurement) error { return broken }); !errors.Is(err, broken) {
-		t.Errorf("error %v, want %v", err, broken)
-	}
-}
-
 func TestTrainCancelled(t *testing.T) {
 	made := newTrainer(t, 50, 50)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -32,6 +32,9 @@ func TestLoad(t *testing.T) {
 		{trainer.Settings{SettingSplit: "published", SettingEvaluation: "test"}, dataset.Split{
 			Dataset: "adult", Name: "published", Seed: 1, Train: 30956, Test: 1605,
 		}},
+		{trainer.Settings{SettingSplit: "uci", SettingEvaluation: "test"}, dataset.Split{
+			Dataset: "adult", Name: "uci", Seed: 1, Train: 32561, Test: 16281,
+		}},
 		{trainer.Settings{SettingDataset: "mnist"}, dataset.Split{
 			Dataset: "mnist", Name: "published", Seed: 1, HoldOutSeed: 1, Train: 55000, Validation: 5000, Test: 10000,
 		}},
