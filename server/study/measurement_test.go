@@ -74,13 +74,13 @@ func TestMeasurementsCostTheSame(t *testing.T) {
 	addMeasurement(t, s, trial, 2000) // the last useful step is found
 	half := func(from int64) counts {
 		m.counts = counts{}
-		for step := from; step < from+999; step++ {
+		for step := from; step < from+399; step++ {
 			addMeasurement(t, s, trial, step)
 		}
 		return m.counts
 	}
-	first, second := half(1), half(1000)
-	t.Logf("steps 1 to 999: %d records of %d bytes written, %d bytes read; 1000 to 1998: %d of %d, %d",
+	first, second := half(1), half(400)
+	t.Logf("steps 1 to 399: %d records of %d bytes written, %d bytes read; 400 to 798: %d of %d, %d",
 		first.writes, first.written, first.read, second.writes, second.written, second.read)
 	if second.writes > first.writes || second.written > first.written*11/10 || second.read > first.read*11/10 {
 		t.Error("later measurements cost more than earlier ones")

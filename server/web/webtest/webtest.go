@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
@@ -112,7 +113,7 @@ func (s *Site) Create(ctx context.Context, t testing.TB, id string, study *dpare
 	studies := dparetov1.NewStudyServiceClient(s.Conn)
 	resp, err := studies.CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: id, Study: study})
 	require.NoError(t, err)
-	for state := resp.GetStudy().GetState(); state == dparetov1.StudyState_STUDY_STATE_PREPARING; {
+	for state := resp.GetStudy().GetState(); state == dparetov1.StudyState_STUDY_STATE_PREPARING; time.Sleep(time.Millisecond) {
 		got, err := studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: resp.GetStudy().GetName()})
 		require.NoError(t, err)
 		state = got.GetStudy().GetState()
