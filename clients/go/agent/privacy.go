@@ -40,19 +40,6 @@ func (e *ShardError) Error() string {
 	return fmt.Sprintf("agent: the study has its trials trained on %d shards of the training examples, trainer %s on %d", e.Want, e.Trainer, e.Shards)
 }
 
-// checkShards returns a *ShardError if the trainer would not train on a trial's shard of
-// the examples.
-func (c *crew) checkShards() error {
-	want, shards := max(1, int(c.privateMode.GetTrainingShards())), 1
-	if s, ok := c.Trainer.(trainer.ShardedTrainer); ok {
-		shards = s.Shards()
-	}
-	if shards != want {
-		return &ShardError{Trainer: c.Trainer.Name(), Shards: shards, Want: want}
-	}
-	return nil
-}
-
 // SubsetError says that the trainer cannot train on the subset of the training examples that a trial
 // is for.
 type SubsetError struct {
@@ -68,19 +55,28 @@ func (e *SubsetError) Error() string {
 }
 
 // trainerFor returns the trainer on the examples that a trial is for: all of them, or the trial's
-// subset. It returns a *SubsetError if the trainer cannot train on that.
+// shard or subset. It returns a *ShardError or a *SubsetError if the trainer cannot train on those.
 func (c *crew) trainerFor(ctx context.Context, trial *dpareto.Trial) (trainer.Trainer, error) {
-	asked := trial.TrainingSubset()
-	if asked == nil {
-		return c.Trainer, nil
+	rows := trainer.Rows{
+		Subset: trial.TrainingSubset(),
+		Shard:  int(trial.Message().GetTrainingShard()), Shards: max(1, int(c.privateMode.GetTrainingShards())),
 	}
 	fail := func(reason string) error { return &SubsetError{Trainer: c.Trainer.Name(), Reason: reason} }
-	all, ok := c.Trainer.(trainer.SubsetTrainer)
-	if !ok {
+	all, ok := c.Trainer.(trainer.Divisible)
+	shards := 1
+	if ok {
+		shards = all.Shards()
+	}
+	switch {
+	case shards != rows.Shards:
+		return nil, &ShardError{Trainer: c.Trainer.Name(), Shards: shards, Want: rows.Shards}
+	case rows.Subset == nil && rows.Shards == 1:
+		return c.Trainer, nil
+	case !ok:
 		return nil, fail("cannot train on a subset")
 	}
-	fitting, err := all.OnSubset(ctx, *asked)
-	if err != nil && ctx.Err() == nil {
+	fitting, err := all.On(ctx, rows)
+	if err != nil && rows.Subset != nil && ctx.Err() == nil {
 		return nil, fail("cannot take it: " + err.Error())
 	}
 	return fitting, err

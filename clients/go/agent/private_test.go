@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
@@ -15,9 +16,15 @@ import (
 type shardTrainer struct {
 	funcTrainer
 	shards int
+	asked  func(rows trainer.Rows)
 }
 
 func (s shardTrainer) Shards() int { return s.shards }
+
+func (s shardTrainer) On(_ context.Context, rows trainer.Rows) (trainer.Trainer, error) {
+	s.asked(rows)
+	return s.funcTrainer, nil
+}
 
 // privateStudy creates a study with private_mode on shards.
 func (f *fixture) privateStudy(shards int32, change func(*dparetov1.StudySpec)) {
@@ -56,15 +63,24 @@ func TestPrivateMode(t *testing.T) {
 			})
 			var r recorder
 			shards := make(map[int]int)
-			a := &Agent{Study: f.study, WorkerID: "a", Events: r.hooks(), Trainer: shardTrainer{
+			events := r.hooks()
+			var want, opened trainer.Rows // of the trial; opened is zero once it has been trained on
+			events.TrialStarted = func(_ string, trial *dpareto.Trial) {
+				want = trainer.Rows{Shard: int(trial.Message().GetTrainingShard()), Shards: 3}
+			}
+			a := &Agent{Study: f.study, WorkerID: "a", Events: events, Trainer: shardTrainer{
 				func(_ context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
-					shards[run.Shard]++
+					if opened != want {
+						t.Errorf("trains on %+v, want %+v", opened, want)
+					}
+					shards[opened.Shard]++
+					opened = trainer.Rows{}
 					steps := int64(3)
 					if checkpoint {
 						steps = min(3, run.Parameters["cutoff"].(int64))
 					}
 					return checkpoints(steps).Train(t.Context(), run, report)
-				}, 3,
+				}, 3, func(rows trainer.Rows) { opened = rows },
 			}}
 			require.NoError(t, a.Run(t.Context()))
 			r.wantOutcomes(t, map[Outcome]int{Succeeded: 6})
@@ -85,7 +101,7 @@ func TestPrivateMode(t *testing.T) {
 
 // A trainer that would train on all examples gives the trial back.
 func TestShardMismatch(t *testing.T) {
-	for _, tt := range []trainer.Trainer{checkpoints(1), shardTrainer{checkpoints(1), 2}} {
+	for _, tt := range []trainer.Trainer{checkpoints(1), shardTrainer{checkpoints(1), 2, nil}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := start(t, 6)
 			f.privateStudy(3, func(*dparetov1.StudySpec) {})

@@ -82,16 +82,12 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 	if err := c.checkFinalRun(ctx, trial); err != nil {
 		return m, nil, err
 	}
-	if err := c.checkShards(); err != nil {
-		return m, nil, err
-	}
 	if err := c.setAttributes(ctx, trial); err != nil {
 		return m, nil, err
 	}
 	run := trainer.Run{
 		Parameters: trial.Parameters(),
 		Replicates: trial.Replicates(),
-		Shard:      int(trial.Message().GetTrainingShard()),
 	}
 	if c.Seed != nil {
 		run.Seed = new(TrialSeed(*c.Seed, trial.Number(), trial.Attempt()))

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/dpareto/dpareto/clients/go/subset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
@@ -38,8 +37,10 @@ func (s subsetTrainer) on(key string, multiplier float64) noisyTrainer {
 	}, gaussian(multiplier)}
 }
 
-func (s subsetTrainer) OnSubset(_ context.Context, asked subset.Subset) (trainer.Trainer, error) {
-	return s.on(string(asked.Key), 10), nil
+func (s subsetTrainer) Shards() int { return 1 }
+
+func (s subsetTrainer) On(_ context.Context, rows trainer.Rows) (trainer.Trainer, error) {
+	return s.on(string(rows.Subset.Key), 10), nil
 }
 
 // tunedStudy creates a study that tunes on a tenth of 1,000 examples, and waits until it is paid for. Each of
@@ -124,6 +125,6 @@ func TestSubsetMismatch(t *testing.T) {
 // otherExamples is a trainer with other examples than the study's.
 type otherExamples struct{ subsetTrainer }
 
-func (otherExamples) OnSubset(context.Context, subset.Subset) (trainer.Trainer, error) {
+func (otherExamples) On(context.Context, trainer.Rows) (trainer.Trainer, error) {
 	return nil, errors.New("there are 2,000 examples")
 }

@@ -13,25 +13,11 @@ import (
 // [SettingShards], whose shards the parts are.
 const SettingParts = "parts"
 
-// onParts trains every run on all shards of a trainer.
+// onParts trains every run on all shards of a trainer. It is not divisible itself.
 //
 // One training record is in one part, so that it moves a mean of k values in [0, 1] by at
 // most 1/k, and the k models of a replicate together have the ε of one.
-type onParts struct{ ShardedTrainer }
-
-// privateOnParts is onParts for a trainer that knows its mechanism, that of one part.
-type privateOnParts struct {
-	onParts
-	PrivateTrainer
-}
-
-// Name implements Trainer.
-func (p privateOnParts) Name() string { return p.onParts.Name() }
-
-// Train implements Trainer.
-func (p privateOnParts) Train(ctx context.Context, run Run, report Report) (Measurement, error) {
-	return p.onParts.Train(ctx, run, report)
-}
+type onParts struct{ parts Divisible }
 
 // addMean adds a measurement of one of k parts to the means, of which it is the index-th.
 func addMean(means []Measurement, index int, m Measurement, k int) []Measurement {
@@ -64,32 +50,34 @@ func (s Settings) parts() (int, Settings, error) {
 	return parts, own, nil
 }
 
-// newOnParts makes a trainer on parts.
+// newOnParts makes a trainer on parts, whose mechanism is that of one part.
 func (r *Registry) newOnParts(ctx context.Context, name string, options Options, parts int) (Trainer, error) {
-	t, err := r.NewSharded(ctx, name, options, parts)
+	divided, err := r.NewDivisible(ctx, name, options, parts)
 	if err != nil {
 		return nil, err
 	}
-	p := onParts{t.(ShardedTrainer)} // as there are at least two
-	if private, ok := t.(PrivateTrainer); ok {
-		return privateOnParts{p, private}, nil
+	p := onParts{divided}
+	if private, ok := divided.(PrivateTrainer); ok {
+		return struct {
+			onParts
+			accounted
+		}{p, private}, nil
 	}
 	return p, nil
 }
 
-// Shards hides that the runs are not for one shard.
-func (onParts) Shards() int { return 1 }
+// Name implements Trainer.
+func (p onParts) Name() string { return p.parts.Name() }
 
 // Train implements Trainer. It reports when all parts are trained.
 func (p onParts) Train(ctx context.Context, run Run, report Report) (Measurement, error) {
 	start := time.Now()
 	run.Fitted = nil // the models of the parts are not one
 	var means []Measurement
-	k := p.ShardedTrainer.Shards()
+	k := p.parts.Shards()
 	for part := range k {
-		run.Shard = part
 		step := 0
-		last, err := p.ShardedTrainer.Train(ctx, run, func(m Measurement) error {
+		last, err := p.trainPart(ctx, part, run, func(m Measurement) error {
 			means = addMean(means, step, m, k)
 			step++
 			return nil
@@ -114,4 +102,13 @@ func (p onParts) Train(ctx context.Context, run Run, report Report) (Measurement
 		}
 	}
 	return means[len(means)-1], nil
+}
+
+// trainPart trains a run on one part.
+func (p onParts) trainPart(ctx context.Context, part int, run Run, report Report) (Measurement, error) {
+	t, err := p.parts.On(ctx, Rows{Shard: part, Shards: p.parts.Shards()})
+	if err != nil {
+		return Measurement{}, err
+	}
+	return t.Train(ctx, run, report)
 }

@@ -35,12 +35,12 @@ func seededLoss(t *testing.T, tr trainer.Trainer) float64 {
 // many; the trainer itself keeps training on all.
 func TestSubsets(t *testing.T) {
 	registry := builtin.Registry()
-	all, err := registry.NewWithSubsets(t.Context(), "dp-sgd", subsetOptions())
+	all, err := registry.NewDivisible(t.Context(), "dp-sgd", subsetOptions(), 1)
 	require.NoError(t, err)
 	plain, err := registry.New(t.Context(), "dp-sgd", subsetOptions())
 	require.NoError(t, err)
 	asked := subset.Subset{Key: bytes.Repeat([]byte{7}, subset.KeySize), Size: 90, Of: 900}
-	part, err := all.(trainer.SubsetTrainer).OnSubset(t.Context(), asked)
+	part, err := all.On(t.Context(), trainer.Rows{Subset: &asked})
 	require.NoError(t, err)
 	parts := plain.(*dpsgd.Trainer).Parts()
 	byHand, err := dpsgd.New(&dataset.Parts{
@@ -64,19 +64,19 @@ func TestSubsets(t *testing.T) {
 			t.Errorf("%s: accounts for %d examples, want %d", name, step.DatasetSize, tt.size)
 		}
 	}
-	if again, err := all.(trainer.SubsetTrainer).OnSubset(t.Context(), asked); err != nil || again != part {
+	if again, err := all.On(t.Context(), trainer.Rows{Subset: &asked}); err != nil || again != part {
 		t.Errorf("another trainer for the same subset: %v", err)
 	}
 	other := asked
 	other.Key = bytes.Repeat([]byte{8}, subset.KeySize)
-	if part, err = all.(trainer.SubsetTrainer).OnSubset(t.Context(), other); err != nil {
+	if part, err = all.On(t.Context(), trainer.Rows{Subset: &other}); err != nil {
 		t.Fatal(err)
 	}
 	if seededLoss(t, part) == seededLoss(t, byHand) {
 		t.Error("another key gives the same subset")
 	}
 	other.Of = 1000
-	if _, err := all.(trainer.SubsetTrainer).OnSubset(t.Context(), other); err == nil || !strings.Contains(err.Error(), "has 900 training examples, but the study draws its subset from 1000") {
+	if _, err := all.On(t.Context(), trainer.Rows{Subset: &other}); err == nil || !strings.Contains(err.Error(), "has 900 training examples, but the study draws its subset from 1000") {
 		t.Errorf("a subset of other examples: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestSubsetsOfTrainers(t *testing.T) {
 		if !takes {
 			options = trainer.Options{Subset: asked}
 			_, err := registry.New(t.Context(), d.Name, options)
-			_, without := registry.NewWithSubsets(t.Context(), d.Name, trainer.Options{})
+			_, without := registry.NewDivisible(t.Context(), d.Name, trainer.Options{}, 1)
 			for _, err := range []error{err, without} {
 				if err == nil || !strings.Contains(err.Error(), "cannot train on a subset of its examples") {
 					t.Errorf("%s: error %v", d.Name, err)
@@ -103,9 +103,9 @@ func TestSubsetsOfTrainers(t *testing.T) {
 			continue
 		}
 		maps.Copy(options.Settings, own)
-		tr, err := registry.NewWithSubsets(t.Context(), d.Name, options)
+		tr, err := registry.NewDivisible(t.Context(), d.Name, options, 1)
 		require.NoError(t, err)
-		part, err := tr.(trainer.SubsetTrainer).OnSubset(t.Context(), *asked)
+		part, err := tr.On(t.Context(), trainer.Rows{Subset: asked})
 		require.NoError(t, err)
 		options.Subset = asked
 		want, err := registry.New(t.Context(), d.Name, options)

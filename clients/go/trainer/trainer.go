@@ -21,9 +21,6 @@ type Run struct {
 	// processors, as experiments need. Anyone who knows the seed can remove the noise, so that
 	// no model, nor anything else that the run gives, is private.
 	Seed *uint64
-	// Shard is the index of the shard of the training examples to train on, 0 for a
-	// trainer without shards (see ShardedTrainer).
-	Shard int
 	// Fitted, when not nil, receives the layers of the trained model of every replicate, in their order, when
 	// training has ended without an error. DP-SGD and DP-Adam call it; other trainers do not. The receiver owns
 	// the layers.

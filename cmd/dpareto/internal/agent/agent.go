@@ -238,10 +238,10 @@ type choice struct {
 
 // open makes the trainer.
 func (c choice) open(ctx context.Context, options trainer.Options) (trainer.Trainer, error) {
-	if c.subsets {
-		return builtin.Registry().NewWithSubsets(ctx, c.name, options)
+	if c.subsets || c.shards > 1 {
+		return builtin.Registry().NewDivisible(ctx, c.name, options, c.shards)
 	}
-	return builtin.Registry().NewSharded(ctx, c.name, options, c.shards)
+	return builtin.Registry().New(ctx, c.name, options)
 }
 
 // choose returns the trainer that the flags or the study's spec name, with the settings of the

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/clients/go/agent"
-	"github.com/dpareto/dpareto/clients/go/subset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest/pareto"
@@ -30,7 +29,7 @@ const (
 // recorder is a trainer with known randomness, which a study with private_mode or random_stopping
 // would refuse if it knew: for an experiment on public data only. It remembers what it measured.
 type recorder struct {
-	trainer.Trainer
+	trainer.Divisible
 	seed uint64
 
 	mu     sync.Mutex // guards what follows
@@ -38,14 +37,14 @@ type recorder struct {
 	errors map[string]float64 // by configuration
 }
 
-func newRecorder(t trainer.Trainer, seed uint64) *recorder {
-	return &recorder{Trainer: t, seed: seed, errors: make(map[string]float64)}
+func newRecorder(t trainer.Divisible, seed uint64) *recorder {
+	return &recorder{Divisible: t, seed: seed, errors: make(map[string]float64)}
 }
 
 // Train implements trainer.Trainer.
 func (r *recorder) Train(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
 	run.Seed = new(r.next())
-	m, err := r.Trainer.Train(ctx, run, report)
+	m, err := r.Divisible.Train(ctx, run, report)
 	if err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -54,13 +53,9 @@ func (r *recorder) Train(ctx context.Context, run trainer.Run, report trainer.Re
 	return m, err
 }
 
-// OnSubset implements trainer.SubsetTrainer. Runs on the subset count as others do.
-func (r *recorder) OnSubset(ctx context.Context, s subset.Subset) (trainer.Trainer, error) {
-	all, ok := r.Trainer.(trainer.SubsetTrainer)
-	if !ok {
-		return nil, fmt.Errorf("trainer %s takes no subset", r.Name())
-	}
-	t, err := all.OnSubset(ctx, s)
+// On implements trainer.Divisible. Runs on a subset count as others do.
+func (r *recorder) On(ctx context.Context, rows trainer.Rows) (trainer.Trainer, error) {
+	t, err := r.Divisible.On(ctx, rows)
 	return &onSubset{t, r}, err
 }
 

@@ -28,7 +28,7 @@ func (e *Experiment) study(ctx context.Context, w *way, seed uint64) (_ *outcome
 		return nil, err
 	}
 	declared := file.Study.GetSpec().GetTrainer()
-	trained, err := e.registry.NewWithSubsets(ctx, declared.GetName(), trainer.Options{DataDir: e.DataDir, Settings: declared.GetSettings()})
+	trained, err := e.registry.NewDivisible(ctx, declared.GetName(), trainer.Options{DataDir: e.DataDir, Settings: declared.GetSettings()}, 1)
 	if err != nil {
 		return nil, err
 	}
