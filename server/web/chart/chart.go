@@ -120,6 +120,18 @@ func (c *Chart) within(p Point) bool {
 // coordinate returns a coordinate with a tenth of a unit.
 func coordinate(v float64) string { return strconv.FormatFloat(math.Round(10*v)/10, 'f', -1, 64) }
 
+// Thin returns at most n items, at least 2, evenly spaced, the first and the last among them.
+func Thin[T any](items []T, n int) []T {
+	if len(items) <= n {
+		return items
+	}
+	out := make([]T, n)
+	for i := range out {
+		out[i] = items[i*(len(items)-1)/(n-1)]
+	}
+	return out
+}
+
 // Dots adds points without a meaning of their own, as one element however many they are.
 func (c *Chart) Dots(class string, points []Point) {
 	var d strings.Builder

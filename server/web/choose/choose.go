@@ -285,7 +285,7 @@ func (d *choiceData) read(query url.Values) error {
 	if i := slices.IndexFunc(d.front, (*dparetov1.FrontPoint).GetKnee); i >= 0 {
 		d.Value = d.front[i].GetValues()[d.Bound.GetId()].GetValue()
 	}
-	d.Value = d.loosened(d.Value)
+	d.Value = words.Loosened(d.Bound, d.Value)
 	d.Text = show.Plain(d.Value)
 	for _, field := range []struct {
 		name string
@@ -305,18 +305,6 @@ func (d *choiceData) read(query url.Values) error {
 		d.Text = query.Get(settingValue)
 	}
 	return nil
-}
-
-// loosened returns a bound with few digits that the value meets.
-func (d *choiceData) loosened(value float64) float64 {
-	text := show.NumberUp(value)
-	if d.Bound.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
-		text = show.NumberDown(value)
-	}
-	if rounded, err := strconv.ParseFloat(text, 64); err == nil {
-		return rounded
-	}
-	return value
 }
 
 // explain adds what follows from the recommendation.

@@ -141,7 +141,7 @@ func (d *frontData) cloud(c *chart.Chart, x, y *dparetov1.MetricSpec) {
 			running = append(running, chart.Mark{Point: chart.Point{X: vx, Y: vy}, Lower: vy, Upper: vy, Label: label, Link: trialPath(t.GetName()), ID: c.ID + "-runs-" + site.ID(t.GetName())})
 		}
 	}
-	c.Marks("third open", "diamond", thin(running, maxFocusable))
+	c.Marks("third open", "diamond", chart.Thin(running, maxFocusable))
 }
 
 // lastMeasurement returns the last measurement of a trial that runs, nil without any.
@@ -187,7 +187,7 @@ func drawFront(c *chart.Chart, study *dparetov1.Study, front *dparetov1.Front, s
 	if s.line {
 		c.Stairs(s.class, stairs, s.y.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE)
 	}
-	for _, p := range thin(front.GetPoints(), maxFocusable) {
+	for _, p := range chart.Thin(front.GetPoints(), maxFocusable) {
 		v := p.GetValues()[s.y.GetId()]
 		if v.Observed != nil {
 			means = append(means, chart.Point{X: place(p).X, Y: v.GetObserved()})
@@ -273,7 +273,7 @@ func drawParallel(chartID string, axes []axisSettings, parameters []*dparetov1.P
 	var points []*dparetov1.FrontPoint
 	groups := make([][]*dparetov1.FrontPoint, len(all))
 	for i, g := range all {
-		groups[i] = thin(g.front.GetPoints(), maxFocusable/len(all))
+		groups[i] = chart.Thin(g.front.GetPoints(), maxFocusable/len(all))
 		points = append(points, groups[i]...)
 	}
 	columns := coordinates(axes, parameters, points)

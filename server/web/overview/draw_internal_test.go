@@ -77,25 +77,6 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// A thinned list keeps its ends and its order.
-func TestThin(t *testing.T) {
-	items := make([]int, 1234)
-	for i := range items {
-		items[i] = i
-	}
-	for _, n := range []int{2, 3, 20, 1233, 1234, 5000} {
-		got := thin(items, n)
-		if len(got) != min(n, len(items)) || got[0] != 0 || got[len(got)-1] != 1233 {
-			t.Errorf("%d: %d from %d to %d", n, len(got), got[0], got[len(got)-1])
-		}
-		for i := 1; i < len(got); i++ {
-			if got[i] <= got[i-1] {
-				t.Fatalf("%d: %d after %d", n, got[i], got[i-1])
-			}
-		}
-	}
-}
-
 // Thousands of points of a front are drawn, a part of them can be focused.
 func TestLargeFront(t *testing.T) {
 	d := pictured(t, 0)

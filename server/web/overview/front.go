@@ -351,7 +351,7 @@ type frontRow struct {
 // Rows returns the table of a front, at most maxFocusable points evenly over it.
 func (d *frontData) Rows() []frontRow {
 	var rows []frontRow
-	for _, p := range thin(d.Front().GetPoints(), maxFocusable) {
+	for _, p := range chart.Thin(d.Front().GetPoints(), maxFocusable) {
 		row := frontRow{
 			Trial: linkOf(p), Choose: choosePath(d.Study, p), Number: site.ID(p.GetTrial()),
 			Parameters: configurationText(d.Study.GetSpec(), p), Runs: p.GetRuns(), Note: pointNote(p),
@@ -498,18 +498,6 @@ func linkOf(p *dparetov1.FrontPoint) string {
 
 // trialPath returns the path of a trial.
 func trialPath(name string) string { return "/" + name }
-
-// thin returns at most n items, evenly spaced, the first and the last among them.
-func thin[T any](items []T, n int) []T {
-	if len(items) <= n {
-		return items
-	}
-	out := make([]T, n)
-	for i := range out {
-		out[i] = items[i*(len(items)-1)/(n-1)]
-	}
-	return out
-}
 
 var errNoFront = errors.New("the server has sent no front")
 

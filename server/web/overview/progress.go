@@ -64,7 +64,7 @@ func (d *seriesData) Rows() [][2]string {
 			rows[i][1] = d.text(*d.Y[i])
 		}
 	}
-	return thin(rows, maxTwin)
+	return chart.Thin(rows, maxTwin)
 }
 
 // hypervolumePart makes the part "hypervolume": how the observed front has grown over runs and, with
@@ -89,7 +89,7 @@ func newHypervolumes(spec *dparetov1.StudySpec, list *dparetov1.ListHypervolumes
 	if len(all) == 0 {
 		return nil
 	}
-	points := thin(all, maxSeries)
+	points := chart.Thin(all, maxSeries)
 	text := show.Number
 	name, unit, value := "Hypervolume of the observed front", hypervolumeName, func(v float64) *float64 { return &v }
 	if metrics := show.Objectives(spec); len(metrics) == 1 {

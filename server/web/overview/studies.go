@@ -208,6 +208,6 @@ func (d *frontData) Miniature() template.HTML {
 		X:           x, Y: y,
 	}
 	c.Stairs("", points, all[1].GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE)
-	c.Dots("front", thin(points, maxFocusable))
+	c.Dots("front", chart.Thin(points, maxFocusable))
 	return c.SVG()
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -17,6 +16,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/words"
 )
 
 // Clients make the calls behind a report, with their reader's credentials.
@@ -58,24 +58,24 @@ func New(ctx context.Context, c *Clients, study string, o Options) (*Report, err
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{study: resp.GetStudy(), made: o.Now}
-	if r.info, err = c.Admin.GetServerInfo(ctx, new(dparetov1.GetServerInfoRequest)); err != nil {
+	r := &Report{Study: resp.GetStudy(), Made: o.Now}
+	if r.Info, err = c.Admin.GetServerInfo(ctx, new(dparetov1.GetServerInfoRequest)); err != nil {
 		return nil, err
 	}
-	if r.specification, err = specification(r.study); err != nil {
+	if r.Specification, err = specification(r.Study); err != nil {
 		return nil, err
 	}
 	front, err := c.Fronts.GetFront(ctx, &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
-	r.front = front.GetFront()
-	if r.frontProblem, err = problem(err); err != nil {
+	r.Front = front.GetFront()
+	if r.FrontProblem, err = problem(err); err != nil {
 		return nil, err
 	}
 	if err := r.recommend(ctx, c.Fronts, o.Epsilons); err != nil {
 		return nil, err
 	}
-	if show.PrivacyMetric(r.study.GetSpec()) != nil {
-		r.ledger, err = c.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: study})
-		if r.ledgerProblem, err = problem(err); err != nil {
+	if show.PrivacyMetric(r.Study.GetSpec()) != nil {
+		r.Ledger, err = c.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: study})
+		if r.LedgerProblem, err = problem(err); err != nil {
 			return nil, err
 		}
 	}
@@ -95,38 +95,38 @@ func problem(err error) (string, error) {
 
 // recommend asks for configurations at some ε.
 func (r *Report) recommend(ctx context.Context, fronts dparetov1.FrontServiceClient, epsilons []float64) error {
-	m := epsilonObjective(r.study.GetSpec())
-	if m == nil || len(r.front.GetPoints()) == 0 {
+	m := epsilonObjective(r.Study.GetSpec())
+	if m == nil || len(r.Front.GetPoints()) == 0 {
 		return nil
 	}
 	if len(epsilons) == 0 {
-		epsilons = spanned(r.front, m.GetId())
+		epsilons = spanned(r.Front, m)
 	}
 	for _, e := range epsilons {
-		resp, err := fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{Name: r.study.GetName(), Bounds: map[string]float64{m.GetId(): e}})
+		resp, err := fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{Name: r.Study.GetName(), Bounds: map[string]float64{m.GetId(): e}})
 		if err != nil {
 			return err
 		}
-		r.recommendations = append(r.recommendations, recommendation{e, resp})
+		r.Recommendations = append(r.Recommendations, Recommendation{e, resp})
 		if len(resp.GetTrials()) > 0 {
 			continue
 		}
-		run, err := fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{Name: r.study.GetName(), Bounds: map[string]float64{m.GetId(): e}, MeasuredOnly: true})
+		run, err := fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{Name: r.Study.GetName(), Bounds: map[string]float64{m.GetId(): e}, MeasuredOnly: true})
 		if err != nil {
 			return err
 		}
 		if run.GetReachable() && len(run.GetTrials()) > 0 {
-			r.recommendations = append(r.recommendations, recommendation{e, run})
+			r.Recommendations = append(r.Recommendations, Recommendation{e, run})
 		}
 	}
 	return nil
 }
 
 // spanned returns the usual ε that a front spans, or its ends.
-func spanned(front *dparetov1.Front, metric string) []float64 {
+func spanned(front *dparetov1.Front, m *dparetov1.MetricSpec) []float64 {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, p := range front.GetPoints() {
-		if e := p.GetValues()[metric].GetValue(); !math.IsInf(e, 0) && p.GetConstantPoint() == "" {
+		if e := p.GetValues()[m.GetId()].GetValue(); !math.IsInf(e, 0) && p.GetConstantPoint() == "" {
 			low, high = min(low, e), max(high, e)
 		}
 	}
@@ -137,29 +137,20 @@ func spanned(front *dparetov1.Front, metric string) []float64 {
 	case low > high:
 		return nil
 	}
-	if low, high = loosened(low), loosened(high); low == high {
+	if low, high = words.Loosened(m, low), words.Loosened(m, high); low == high {
 		return []float64{low}
 	}
 	return []float64{low, high}
 }
 
-// loosened returns a bound with few digits that an ε meets.
-func loosened(epsilon float64) float64 {
-	rounded, err := strconv.ParseFloat(show.NumberUp(epsilon), 64)
-	if err != nil {
-		return epsilon
-	}
-	return rounded
-}
-
 // listReleases reads what was published of the study.
 func (r *Report) listReleases(ctx context.Context, releases dparetov1.ReleaseServiceClient) error {
 	for token := ""; ; {
-		resp, err := releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: r.study.GetName(), PageToken: token})
+		resp, err := releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: r.Study.GetName(), PageToken: token})
 		if message, err := problem(err); err != nil || message != "" {
 			return err
 		}
-		r.releases = append(r.releases, resp.GetReleases()...)
+		r.Releases = append(r.Releases, resp.GetReleases()...)
 		if token = resp.GetNextPageToken(); token == "" {
 			return nil
 		}

@@ -7,5 +7,5 @@
 // Files:
 //
 //   - report.go: what a report says; collect.go: the calls behind it
-//   - write.go: as HTML, with report.html and report.css
+//   - write.go: as HTML, with report.html and the style of package look
 package report

@@ -11,62 +11,75 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
 	"github.com/dpareto/dpareto/server/web/words"
 )
 
 // Report is what is known of a study at one time.
 type Report struct {
-	study *dparetov1.Study
-	made  time.Time
-	info  *dparetov1.GetServerInfoResponse
-
-	front           *dparetov1.Front
-	frontProblem    string // in place of the front
-	recommendations []recommendation
-	ledger          *dparetov1.GetPrivacyLedgerResponse
-	ledgerProblem   string // in place of the ledger
-	releases        []*dparetov1.Release
-	specification   string // JSON
+	Study *dparetov1.Study
+	Made  time.Time
+	Info  *dparetov1.GetServerInfoResponse // of the server
+	// Front is nil if there is a FrontProblem, Ledger if there is a LedgerProblem or the study has no ε.
+	// The problems say why the server does not show them.
+	Front                       *dparetov1.Front
+	Ledger                      *dparetov1.GetPrivacyLedgerResponse
+	FrontProblem, LedgerProblem string
+	Recommendations             []Recommendation
+	Releases                    []*dparetov1.Release
+	Specification               string // as JSON, which creates the study again
 }
 
-// recommendation is a configuration for an ε.
-type recommendation struct {
+// Recommendation is a configuration for an ε.
+type Recommendation struct {
 	Epsilon float64 // asked for, at most
 	*dparetov1.QueryFrontResponse
 }
 
 // Title returns the name of the study.
 func (r *Report) Title() string {
-	if name := r.study.GetDisplayName(); name != "" {
+	if name := r.Study.GetDisplayName(); name != "" {
 		return name
 	}
 	return r.ID()
 }
 
 // ID returns the study's.
-func (r *Report) ID() string { return strings.TrimPrefix(r.study.GetName(), "studies/") }
-
-// Study returns the study.
-func (r *Report) Study() *dparetov1.Study { return r.study }
+func (r *Report) ID() string { return strings.TrimPrefix(r.Study.GetName(), "studies/") }
 
 // Seeded reports whether runs of the study were seeded, so that no ε holds for them.
 func (r *Report) Seeded() bool {
-	return show.IsSeeded(r.study.GetWarnings()) || show.IsSeeded(r.front.GetWarnings()) || show.IsSeeded(r.ledger.GetWarnings())
+	return show.IsSeeded(r.Study.GetWarnings()) || show.IsSeeded(r.Front.GetWarnings()) || show.IsSeeded(r.Ledger.GetWarnings())
 }
 
 // Generated reports whether the trainer used generated data.
-func (r *Report) Generated() bool { return show.IsGenerated(r.study.GetSpec()) }
+func (r *Report) Generated() bool { return show.IsGenerated(r.Study.GetSpec()) }
+
+// Best returns the best result of the front, nil without an objective that is not an ε.
+func (r *Report) Best() *words.Result { return words.Best(r.Study.GetSpec(), r.Front) }
+
+// Knee returns the knee of the front, nil for a front without.
+func (r *Report) Knee() *words.Result { return words.Knee(r.Study.GetSpec(), r.Front) }
+
+// KneeEpsilon returns the ε of the knee, "" without one.
+func (r *Report) KneeEpsilon() string {
+	knee, m := r.Knee(), epsilonObjective(r.Study.GetSpec())
+	if knee == nil || m == nil {
+		return ""
+	}
+	return words.Epsilon(knee.Point.GetValues()[m.GetId()].GetValue())
+}
 
 // Plain says what an ε bounds in a sentence, "" for a study without.
-func (r *Report) Plain() string { return words.Plain(r.study.GetSpec()) }
+func (r *Report) Plain() string { return words.Plain(r.Study.GetSpec()) }
 
 // Statement says what an ε means, "" for a study without.
-func (r *Report) Statement() string { return show.PrivacyStatement(r.study.GetSpec()) }
+func (r *Report) Statement() string { return show.PrivacyStatement(r.Study.GetSpec()) }
 
 // Warnings returns what a reader must know, each once.
 func (r *Report) Warnings() []*dparetov1.Warning {
 	var all []*dparetov1.Warning
-	for _, w := range slices.Concat(r.study.GetWarnings(), r.front.GetWarnings(), r.ledger.GetWarnings()) {
+	for _, w := range slices.Concat(r.Study.GetWarnings(), r.Front.GetWarnings(), r.Ledger.GetWarnings()) {
 		if !slices.ContainsFunc(all, func(other *dparetov1.Warning) bool {
 			return other.GetCode() == w.GetCode() && other.GetMessage() == w.GetMessage()
 		}) {
@@ -76,8 +89,8 @@ func (r *Report) Warnings() []*dparetov1.Warning {
 	return all
 }
 
-// objectives returns the coordinates of the front, in the order of the spec.
-func (r *Report) objectives() []*dparetov1.MetricSpec { return show.Objectives(r.study.GetSpec()) }
+// Objectives returns the coordinates of the front, in the order of the spec.
+func (r *Report) Objectives() []*dparetov1.MetricSpec { return show.Objectives(r.Study.GetSpec()) }
 
 // epsilonObjective returns the objective that is an ε, or nil.
 func epsilonObjective(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
@@ -111,23 +124,18 @@ const maxRows = 50
 
 // FrontRows returns the points of the front for a table: all, or as many that are evenly spread.
 func (r *Report) FrontRows() []frontRow {
-	points := r.front.GetPoints()
 	var rows []frontRow
-	for i := range min(len(points), maxRows) {
-		p := points[i]
-		if len(points) > maxRows {
-			p = points[i*(len(points)-1)/(maxRows-1)]
-		}
+	for _, p := range chart.Thin(r.Front.GetPoints(), maxRows) {
 		row := frontRow{Trial: p.GetTrial()[strings.LastIndexByte(p.GetTrial(), '/')+1:], Step: p.GetStep(), Runs: p.GetRuns()}
-		for _, m := range r.objectives() {
+		for _, m := range r.Objectives() {
 			row.Values = append(row.Values, objectiveText(m, p.GetValues()[m.GetId()]))
 		}
-		for _, parameter := range r.study.GetSpec().GetParameters() {
+		for _, parameter := range r.Study.GetSpec().GetParameters() {
 			row.Parameters = append(row.Parameters, words.Value(p.GetParameters()[parameter.GetId()]))
 		}
 		switch {
 		case p.GetConstantPoint() != "":
-			row.Remark = "no run: " + show.ConstantPoint(r.study.GetSpec(), p.GetConstantPoint())
+			row.Remark = "no run: " + show.ConstantPoint(r.Study.GetSpec(), p.GetConstantPoint())
 		case p.GetKnee():
 			row.Remark = "knee"
 		case p.GetBeyondReference():
@@ -161,9 +169,9 @@ type recommendedRow struct {
 // RecommendedRows returns the recommendations for a table.
 func (r *Report) RecommendedRows() []recommendedRow {
 	var rows []recommendedRow
-	for _, a := range r.recommendations {
+	for _, a := range r.Recommendations {
 		row := recommendedRow{Asked: show.Plain(a.Epsilon)}
-		for _, m := range r.objectives() {
+		for _, m := range r.Objectives() {
 			text := ""
 			if p := a.GetPredictions()[m.GetId()]; p != nil {
 				text = fmt.Sprintf("%s (%s to %s)", show.Number(p.GetMedian()), show.Number(p.GetLower()), show.Number(p.GetUpper()))
@@ -181,14 +189,14 @@ func (r *Report) RecommendedRows() []recommendedRow {
 			}
 			row.Reached = append(row.Reached, text)
 		}
-		for _, p := range r.study.GetSpec().GetParameters() {
+		for _, p := range r.Study.GetSpec().GetParameters() {
 			row.Parameters = append(row.Parameters, words.Value(a.GetParameters()[p.GetId()]))
 		}
 		switch {
 		case !a.GetReachable():
 			row.Remark = "not reachable: this is what comes nearest"
 		case a.GetConstantPoint() != "":
-			row.Remark = "no run is needed: " + show.ConstantPoint(r.study.GetSpec(), a.GetConstantPoint())
+			row.Remark = "no run is needed: " + show.ConstantPoint(r.Study.GetSpec(), a.GetConstantPoint())
 		case len(a.GetTrials()) == 0:
 			row.Remark = "a prediction: it was never run"
 		default:
@@ -199,10 +207,10 @@ func (r *Report) RecommendedRows() []recommendedRow {
 	return rows
 }
 
-// settings returns the trainer's settings, sorted.
-func (r *Report) settings() [][2]string {
+// Settings returns the trainer's settings, sorted.
+func (r *Report) Settings() [][2]string {
 	var rows [][2]string
-	all := r.study.GetSpec().GetTrainer().GetSettings()
+	all := r.Study.GetSpec().GetTrainer().GetSettings()
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		rows = append(rows, [2]string{key, all[key]})
 	}

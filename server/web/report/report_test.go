@@ -22,7 +22,7 @@ func TestSpanned(t *testing.T) {
 		for _, e := range tt.points {
 			front.Points = append(front.Points, &dparetov1.FrontPoint{Values: map[string]*dparetov1.FrontValue{"epsilon": {Value: e}}})
 		}
-		if got := spanned(front, "epsilon"); !slices.Equal(got, tt.want) {
+		if got := spanned(front, &dparetov1.MetricSpec{Id: "epsilon"}); !slices.Equal(got, tt.want) {
 			t.Errorf("a front at %v: %v, want %v", tt.points, got, tt.want)
 		}
 	}
@@ -30,9 +30,9 @@ func TestSpanned(t *testing.T) {
 
 // A long front is shown by points that are spread over it, both ends included.
 func TestFrontRows(t *testing.T) {
-	r := &Report{study: &dparetov1.Study{Spec: &dparetov1.StudySpec{}}, front: new(dparetov1.Front)}
+	r := &Report{Study: &dparetov1.Study{Spec: &dparetov1.StudySpec{}}, Front: new(dparetov1.Front)}
 	for range 1000 {
-		r.front.Points = append(r.front.Points, &dparetov1.FrontPoint{Runs: int64(len(r.front.GetPoints()))})
+		r.Front.Points = append(r.Front.Points, &dparetov1.FrontPoint{Runs: int64(len(r.Front.GetPoints()))})
 	}
 	rows := r.FrontRows()
 	if len(rows) != maxRows || rows[0].Runs != 0 || rows[maxRows-1].Runs != 999 {
@@ -48,12 +48,12 @@ func TestFrontRows(t *testing.T) {
 // A recommendation is within the bound that it was asked for, as asked and as printed.
 func TestRecommendedRows(t *testing.T) {
 	reached := 0.03748520081450309
-	r := &Report{study: &dparetov1.Study{Spec: &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{
+	r := &Report{Study: &dparetov1.Study{Spec: &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{
 		Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE,
 		Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{Function: &dparetov1.ComputedSource_Privacy{Privacy: new(dparetov1.PrivacySpec)}}},
 	}}}}}
 	for asked, want := range map[float64][2]string{reached: {"0.03748520081450309", "0.03748520081450309"}, 0.0375: {"0.0375", "0.03749"}} {
-		r.recommendations = []recommendation{{asked, &dparetov1.QueryFrontResponse{
+		r.Recommendations = []Recommendation{{asked, &dparetov1.QueryFrontResponse{
 			Reachable: true, Trials: []string{"studies/s/trials/1"}, Runs: 1, ComputedMetrics: map[string]*dparetov1.MetricValue{"epsilon": {Value: &reached}},
 		}}}
 		row := r.RecommendedRows()[0]

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -9,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
@@ -38,48 +38,14 @@ var templates = template.Must(template.New("report").Funcs(template.FuncMap{
 	"join":         strings.Join,
 	"time":         words.Time,
 	"duration":     show.Duration,
+	"style":        func() template.CSS { return template.CSS(look.CSS) }, //nolint:gosec // a file of ours
 	"id":           func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] },
 }).Parse(source))
-
-// view is what the templates show.
-type view struct {
-	*Report
-
-	Made            time.Time
-	Info            *dparetov1.GetServerInfoResponse
-	Objectives      []*dparetov1.MetricSpec
-	Front           *dparetov1.Front
-	Best, Knee      *words.Result
-	KneeEpsilon     string
-	FrontProblem    string
-	Figures         []template.HTML
-	Ledger          *dparetov1.GetPrivacyLedgerResponse
-	LedgerProblem   string
-	Releases        []*dparetov1.Release
-	Settings        [][2]string
-	Specification   string
-	EpsilonIsColumn bool
-	Assumptions     []*dparetov1.Assumption
-	Style           template.CSS
-}
-
-func (r *Report) view() *view {
-	knee, kneeEpsilon := words.Knee(r.study.GetSpec(), r.front), ""
-	if m := epsilonObjective(r.study.GetSpec()); knee != nil && m != nil {
-		kneeEpsilon = words.Epsilon(knee.Point.GetValues()[m.GetId()].GetValue())
-	}
-	return &view{
-		Best: words.Best(r.study.GetSpec(), r.front), Knee: knee, KneeEpsilon: kneeEpsilon,
-		Report: r, Made: r.made, Info: r.info, Objectives: r.objectives(), Front: r.front, FrontProblem: r.frontProblem, Figures: r.figures(),
-		Ledger: r.ledger, LedgerProblem: r.ledgerProblem, Releases: r.releases, Settings: r.settings(), Specification: r.specification,
-		EpsilonIsColumn: epsilonObjective(r.study.GetSpec()) != nil, Assumptions: r.assumptions(), Style: template.CSS(look.CSS), //nolint:gosec // a file of ours
-	}
-}
 
 // Body returns the report as a part of a page, with headings from the second level on.
 func (r *Report) Body() (template.HTML, error) {
 	var out bytes.Buffer
-	if err := templates.ExecuteTemplate(&out, "body", r.view()); err != nil {
+	if err := templates.ExecuteTemplate(&out, "body", r); err != nil {
 		return "", fmt.Errorf("report: %w", err)
 	}
 	return template.HTML(out.String()), nil //nolint:gosec // a template has escaped it
@@ -88,7 +54,7 @@ func (r *Report) Body() (template.HTML, error) {
 // Write writes the report as one file.
 func (r *Report) Write(w io.Writer) error {
 	var out bytes.Buffer // so that a failure leaves no half of a file
-	if err := templates.ExecuteTemplate(&out, "document", r.view()); err != nil {
+	if err := templates.ExecuteTemplate(&out, "document", r); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	if _, err := out.WriteTo(w); err != nil {
@@ -97,22 +63,22 @@ func (r *Report) Write(w io.Writer) error {
 	return nil
 }
 
-// assumptions returns what the guarantees of the front's points rest on.
-func (r *Report) assumptions() []*dparetov1.Assumption {
+// Assumptions returns what the guarantees of the front's points rest on.
+func (r *Report) Assumptions() []*dparetov1.Assumption {
 	var all []*dparetov1.Assumption
-	for _, p := range r.front.GetPoints() {
+	for _, p := range r.Front.GetPoints() {
 		all = show.JoinAssumptions(all, p.GetPrivacy().GetAssumptions())
 	}
 	return all
 }
 
-// figures draws the front: ε, or the first objective, against each of the others.
-func (r *Report) figures() []template.HTML {
-	objectives := r.objectives()
-	if len(r.front.GetPoints()) == 0 || len(objectives) < 2 {
+// Figures draws the front: ε, or the first objective, against each of the others.
+func (r *Report) Figures() []template.HTML {
+	objectives := r.Objectives()
+	if len(r.Front.GetPoints()) == 0 || len(objectives) < 2 {
 		return nil
 	}
-	x := epsilonObjective(r.study.GetSpec())
+	x := epsilonObjective(r.Study.GetSpec())
 	if x == nil {
 		x = objectives[0]
 	}
@@ -127,7 +93,7 @@ func (r *Report) figures() []template.HTML {
 
 // axisLabel names an objective. What an ε means stands beside the picture.
 func (r *Report) axisLabel(m *dparetov1.MetricSpec) string {
-	if m == show.PrivacyMetric(r.study.GetSpec()) {
+	if m == show.PrivacyMetric(r.Study.GetSpec()) {
 		return "ε of one run, at most"
 	}
 	if m.GetUnit() != "" {
@@ -148,7 +114,7 @@ func scale(m *dparetov1.MetricSpec, values []float64) chart.Scale {
 func (r *Report) figure(x, y *dparetov1.MetricSpec, stairs bool) template.HTML {
 	var xs, ys []float64
 	var marks []chart.Mark
-	for _, p := range r.front.GetPoints() {
+	for _, p := range r.Front.GetPoints() {
 		a, b := p.GetValues()[x.GetId()], p.GetValues()[y.GetId()]
 		if math.IsInf(a.GetValue(), 0) || math.IsInf(b.GetValue(), 0) {
 			continue
@@ -156,7 +122,7 @@ func (r *Report) figure(x, y *dparetov1.MetricSpec, stairs bool) template.HTML {
 		mark := chart.Mark{Point: chart.Point{X: a.GetValue(), Y: b.GetValue()}}
 		name := "trial " + p.GetTrial()[strings.LastIndexByte(p.GetTrial(), '/')+1:]
 		if id := p.GetConstantPoint(); id != "" {
-			name = "no run: " + show.ConstantPoint(r.study.GetSpec(), id)
+			name = "no run: " + show.ConstantPoint(r.Study.GetSpec(), id)
 		}
 		mark.Label = fmt.Sprintf("%s: %s %s, %s %s", name,
 			x.GetId(), objectiveText(x, a), y.GetId(), objectiveText(y, b))
@@ -174,16 +140,7 @@ func (r *Report) figure(x, y *dparetov1.MetricSpec, stairs bool) template.HTML {
 	for i := range marks {
 		marks[i].X, marks[i].Y = axisX.Edge(marks[i].X), axisY.Edge(marks[i].Y)
 	}
-	slices.SortFunc(marks, func(a, b chart.Mark) int {
-		switch {
-		case a.X < b.X:
-			return -1
-		case a.X > b.X:
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortFunc(marks, func(a, b chart.Mark) int { return cmp.Compare(a.X, b.X) })
 	c := chart.Chart{
 		ID: "front-" + y.GetId(), Title: "Front of " + x.GetId() + " and " + y.GetId(),
 		Description: fmt.Sprintf("%d points that no other one beats in every objective, by what fresh runs would give, with 90 %% intervals.", len(marks)),

@@ -139,6 +139,18 @@ func EpsilonWithin(epsilon, bound float64) string {
 	return text
 }
 
+// Loosened returns a bound on a metric with few digits that a value meets.
+func Loosened(m *dparetov1.MetricSpec, value float64) float64 {
+	text := show.NumberUp(value)
+	if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+		text = show.NumberDown(value)
+	}
+	if rounded, err := strconv.ParseFloat(text, 64); err == nil {
+		return rounded
+	}
+	return value
+}
+
 // Meaning says what a metric means if it is an ε, otherwise nothing.
 func Meaning(m *dparetov1.MetricSpec) string {
 	if m.GetComputed().GetPrivacy() == nil {
