@@ -1,16 +1,13 @@
 package bench
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"slices"
 
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/lines"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/pareto"
@@ -116,30 +113,21 @@ func reportedFront(ctx context.Context, p *suggest.Problem, evaluations []sugges
 	return front, nil
 }
 
-// ReadRecords returns the records of a file of results, none if there is no such file.
+// ReadRecords returns the records of a file of results, none if there is no such file. An error about a record names
+// the file and the line.
 func ReadRecords(path string) ([]*Record, error) {
-	in, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	all, err := lines.Read[Record](path)
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close() //nolint:errcheck // it is only read
 	var records []*Record
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<24)
-	for number := 1; lines.Scan(); number++ {
-		r := new(Record)
-		if err := json.Unmarshal(lines.Bytes(), r); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", path, number, err)
+	for i := range all {
+		if err := all[i].validate(); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", path, i+1, err)
 		}
-		if err := r.validate(); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", path, number, err)
-		}
-		records = append(records, r)
+		records = append(records, &all[i])
 	}
-	return records, lines.Err()
+	return records, nil
 }
 
 // Own returns the records of the surface's variant with a number of shared points: of a method's study
@@ -175,18 +163,4 @@ func (r *Record) validate() error {
 		return fmt.Errorf("seconds must be at least 0, is %g", r.Seconds)
 	}
 	return nil
-}
-
-// AppendRecord adds a record to a file of results.
-func AppendRecord(path string, r *Record) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // results are for everybody
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(append(line, '\n'))
-	return errors.Join(err, out.Close())
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/lines"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/surface"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/surface/surfacetest"
 	"github.com/dpareto/dpareto/internal/require"
@@ -298,8 +300,12 @@ func TestRecords(t *testing.T) {
 	other := *mine
 	other.Variant = Variant{Noiseless: true, Reported: true}
 	for _, r := range []*Record{mine, &other} {
-		require.NoError(t, AppendRecord(path, r))
+		require.NoError(t, lines.Append(path, r))
 	}
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	killed := string(content) + `{"surface":"dig` // while it wrote a third record
+	require.NoError(t, os.WriteFile(path, []byte(killed), 0o600))
 	records, err := ReadRecords(path)
 	if err != nil || cmp.Diff([]*Record{mine, &other}, records) != "" {
 		t.Errorf("%v: %s", err, cmp.Diff([]*Record{mine, &other}, records))
@@ -317,7 +323,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("another table: %v", err)
 	}
 	for _, r := range []*Record{{}, {Surface: "s", Method: "m"}, {Surface: "s", Method: "m", Epochs: []float64{1}}} {
-		require.NoError(t, AppendRecord(path, r))
+		require.NoError(t, lines.Append(path, r))
 		if _, err := ReadRecords(path); err == nil || !strings.Contains(err.Error(), "line 3") {
 			t.Errorf("record %+v: %v", r, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/bench"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/lines"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/surface"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
@@ -157,7 +158,7 @@ func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
 		if f.results == "" {
 			return nil
 		}
-		return bench.AppendRecord(f.results, r)
+		return lines.Append(f.results, r)
 	})
 	progress.Finish()
 	if err != nil {

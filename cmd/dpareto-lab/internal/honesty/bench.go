@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/lines"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
@@ -40,7 +41,7 @@ func Run(ctx context.Context, o Options) ([]Record, error) {
 	}
 	var all []Record
 	if o.Results != "" {
-		if all, err = readLines[Record](o.Results); err != nil {
+		if all, err = lines.Read[Record](o.Results); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +71,7 @@ func Run(ctx context.Context, o Options) ([]Record, error) {
 				}
 				records = append(records, *st.record)
 				if o.Results != "" {
-					if err := appendLine(o.Results, st.record); err != nil {
+					if err := lines.Append(o.Results, st.record); err != nil {
 						return nil, err
 					}
 				}

@@ -1,15 +1,11 @@
 package honesty
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/lines"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -46,7 +42,7 @@ func openPool(ctx context.Context, t *training, folder, dataDir string) (*pool, 
 	p := &pool{training: t, program: opened}
 	path := filepath.Join(folder, "honesty-"+t.name+".jsonl")
 	if folder != "" {
-		if p.members, err = readLines[member](path); err != nil {
+		if p.members, err = lines.Read[member](path); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +58,7 @@ func openPool(ctx context.Context, t *training, folder, dataDir string) (*pool, 
 		}
 		m := member{q, runs}
 		if p.members = append(p.members, m); folder != "" {
-			if err := appendLine(path, m); err != nil {
+			if err := lines.Append(path, m); err != nil {
 				return nil, err
 			}
 		}
@@ -80,43 +76,4 @@ func (p *pool) runs(ctx context.Context, q space.Point, seed uint64, count int) 
 		}
 	}
 	return all, nil
-}
-
-// readLines reads a file with a value of JSON in each line. It is empty if there is no file. A last line that was not
-// finished is left out, and cut off.
-func readLines[T any](path string) (all []T, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() //nolint:errcheck // only read
-	reader, end := bufio.NewReader(file), int64(0)
-	for {
-		line, err := reader.ReadBytes('\n')
-		if err != nil { // the end
-			return all, file.Truncate(end)
-		}
-		var v T
-		if err := json.Unmarshal(line, &v); err != nil {
-			return nil, err
-		}
-		all, end = append(all, v), end+int64(len(line))
-	}
-}
-
-// appendLine adds a value to such a file.
-func appendLine(path string, v any) error {
-	line, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // results are for everybody
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(line, '\n'))
-	return errors.Join(err, file.Close())
 }

@@ -140,13 +140,12 @@ type point struct {
 }
 
 // Run implements reproduce.Experiment.
-func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (_ *reproduce.Result, err error) {
+func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (*reproduce.Result, error) {
 	e = e.prepared()
 	known, err := openRecords(e.Store)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, known.close()) }()
 	ways := e.ways()
 	total := len(ways) * e.Seeds
 	var mu sync.Mutex // guards what follows, and the order of the calls of watch

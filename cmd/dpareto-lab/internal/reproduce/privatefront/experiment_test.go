@@ -74,7 +74,6 @@ func TestRun(t *testing.T) {
 		}
 		check(t, &s.way, o)
 	}
-	require.NoError(t, known.close())
 
 	lines := strings.SplitAfter(string(readFile(t, store)), "\n")
 	kept := slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, `"way":"best curve"`) })

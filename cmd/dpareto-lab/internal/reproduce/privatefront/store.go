@@ -1,58 +1,42 @@
 package privatefront
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
+
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/lines"
 )
 
 // records are the outcomes that are known, kept in a file with one JSON object a line. An interrupted
 // experiment loses the studies that were running. Methods are safe for concurrent use.
 type records struct {
-	mu    sync.Mutex // guards what follows
-	file  *os.File   // nil: nothing is kept
+	path  string     // "": nothing is kept
+	mu    sync.Mutex // guards what follows, and the file
 	known map[key]*outcome
 }
 
 // openRecords reads a file, which is made if it does not exist. Without a path nothing is kept.
-func openRecords(path string) (_ *records, err error) {
-	r := &records{known: make(map[key]*outcome)}
+func openRecords(path string) (*records, error) {
+	r := &records{path: path, known: make(map[key]*outcome)}
 	if path == "" {
 		return r, nil
 	}
-	if r.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil { //nolint:gosec // as the umask says
+	file, err := os.OpenFile(path, os.O_CREATE, 0o644) //nolint:gosec // results are for everybody
+	if err != nil {                                    // now, not after the first study
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, r.file.Close())
-		}
-	}()
-	whole := int64(0)
-	for lines := bufio.NewReader(r.file); ; {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) { // what follows the last line was being written
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		whole += int64(len(line))
-		o := new(outcome)
-		if err := json.Unmarshal(bytes.TrimSpace(line), o); err != nil {
-			return nil, fmt.Errorf("--store: %s holds no results of private-front: %w", path, err)
-		}
-		r.known[o.Key] = o
-	}
-	if err := r.file.Truncate(whole); err != nil {
+	if err := file.Close(); err != nil {
 		return nil, err
 	}
-	_, err = r.file.Seek(whole, io.SeekStart)
-	return r, err
+	all, err := lines.Read[outcome](path)
+	if err != nil {
+		return nil, fmt.Errorf("--store holds no results of private-front that can be read: %w", err)
+	}
+	for i := range all {
+		r.known[all[i].Key] = &all[i]
+	}
+	return r, nil
 }
 
 // get returns the outcome with a key, nil if there is none.
@@ -67,21 +51,8 @@ func (r *records) add(o *outcome) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known[o.Key] = o
-	if r.file == nil {
+	if r.path == "" {
 		return nil
 	}
-	line, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	_, err = r.file.Write(append(line, '\n'))
-	return err
-}
-
-// close closes the file.
-func (r *records) close() error {
-	if r.file == nil {
-		return nil
-	}
-	return r.file.Close()
+	return lines.Append(r.path, o)
 }
