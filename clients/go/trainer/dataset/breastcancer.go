@@ -1,18 +1,23 @@
 package dataset
 
-import (
-	"io"
-)
+import "io"
 
 // BreastCancerDim is the number of features of the Wisconsin diagnostic breast cancer data.
 const BreastCancerDim = 30
 
-// breastCancerScales are public upper bounds of the ten measurements of a cell nucleus, in
-// round numbers of the units of the file: radius, texture, perimeter, area, smoothness,
-// compactness, concavity, concave points, symmetry, fractal dimension. Each measurement is
-// given as a mean, a standard error and the mean of the three largest values. They divide
-// the features and are no statistics of the rows; values above them are cut off.
-var breastCancerScales = [10]float32{50, 50, 300, 5000, 0.5, 2, 2, 0.5, 1, 0.5}
+// breastCancerColumns are the columns of wdbc.data. The limits are public upper bounds of the ten measurements of a
+// cell nucleus, in round numbers of the units of the file, and no statistics of the rows. Each measurement is given
+// as a mean, a standard error and the mean of the three largest values.
+var breastCancerColumns = func() []column {
+	columns := []column{{name: "ID"}, classes("diagnosis", "neither M nor B", map[string]float32{"M": 1, "B": -1})}
+	for range 3 {
+		// Radius, texture, perimeter, area, smoothness, compactness, concavity, concave points, symmetry, fractal dimension.
+		for _, limit := range []float64{50, 50, 300, 5000, 0.5, 2, 2, 0.5, 1, 0.5} {
+			columns = append(columns, number("measurement", limit))
+		}
+	}
+	return columns
+}()
 
 // LoadBreastCancer reads wdbc.data as ReadBreastCancer does. The dataset is named after the
 // file.
@@ -29,37 +34,7 @@ func LoadBreastCancer(path string) (*Dataset, error) {
 //
 // Malformed input, which includes negative measurements, gives a *SyntaxError.
 func ReadBreastCancer(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file, 2+BreastCancerDim)
-	if err != nil {
-		return nil, err
-	}
-	b := newBuilder(0, 0, true)
-	row := make([]float32, BreastCancerDim)
-	for records.next() {
-		label := float32(-1)
-		switch records.fields[1] {
-		case "M":
-			label = 1
-		case "B":
-		default:
-			return nil, records.fail(1, "diagnosis %q is neither M nor B", records.fields[1])
-		}
-		for i := range row {
-			v, err := records.number(2+i, "measurement")
-			if err != nil {
-				return nil, err
-			}
-			if v < 0 {
-				return nil, records.fail(2+i, "measurement %v is negative", v)
-			}
-			row[i] = min(v/breastCancerScales[i%len(breastCancerScales)], 1)
-		}
-		b.add(label, nil, row)
-	}
-	if records.err != nil {
-		return nil, records.err
-	}
-	return b.dataset(file, BreastCancerDim), nil
+	return readColumns(r, file, layout{columns: breastCancerColumns, dense: true})
 }
 
 // BreastCancerOriginalDim is the number of features of the older Wisconsin breast cancer

@@ -3,7 +3,6 @@ package dataset
 import (
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -32,8 +31,8 @@ func TestCensusIsA9a(t *testing.T) {
 func TestCensusGroups(t *testing.T) {
 	sum := 0
 	for i, size := range adultGroups {
-		if got := censusAttributes[i].features(); got != size {
-			t.Errorf("%s has %d features, want %d", censusAttributes[i].name, got, size)
+		if got := censusColumns[i].features; got != size {
+			t.Errorf("%s has %d features, want %d", censusColumns[i].name, got, size)
 		}
 		sum += size
 	}
@@ -91,13 +90,15 @@ func FuzzReadCensus(f *testing.F) {
 // The features of sex are where AdultFemale and AdultMale say.
 func TestSexFeatures(t *testing.T) {
 	first := 0
-	for _, attribute := range censusAttributes {
-		if attribute.name == "sex" {
-			if female, male := first+slices.Index(attribute.categories, "Female"), first+slices.Index(attribute.categories, "Male"); female != AdultFemale || male != AdultMale {
-				t.Errorf("women have feature %d, men %d, want %d and %d", female, male, AdultFemale, AdultMale)
+	for _, c := range censusColumns {
+		if c.name == "sex" {
+			female, _, _ := c.encode("Female")
+			male, _, _ := c.encode("Male")
+			if first+female != AdultFemale || first+male != AdultMale {
+				t.Errorf("women have feature %d, men %d, want %d and %d", first+female, first+male, AdultFemale, AdultMale)
 			}
 		}
-		first += attribute.features()
+		first += c.features
 	}
 	if first != AdultDim {
 		t.Errorf("%d features", first)

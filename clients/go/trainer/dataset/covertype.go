@@ -1,16 +1,41 @@
 package dataset
 
-import "io"
+import (
+	"fmt"
+	"io"
+	"slices"
+)
 
 // CovertypeDim is the number of features of Covertype.
 const CovertypeDim = 54
 
-// covertypeScales are public bounds of the ten measurements of a cell of land, in round numbers
-// of what they measure: elevation in metres (no mountain of the region has 5000), aspect and
-// slope in degrees, horizontal and vertical distance to water and the horizontal one to a road
-// in metres, three indices of shade, and the distance to places where fires began. They are no
-// statistics of the rows; values beyond them are cut off.
-var covertypeScales = [10]float32{5000, 360, 90, 10000, 1000, 10000, 255, 255, 255, 10000}
+// covertypeColumns are the columns of covtype.data. The limits are public bounds in round numbers of what the
+// measurements of a cell of land are, and no statistics of the rows.
+var covertypeColumns = slices.Concat(
+	[]column{
+		number("measurement", 5000), // elevation in metres: no mountain of the region is as high
+		number("measurement", 360),  // aspect and slope in degrees
+		number("measurement", 90),
+		number("measurement", 10000), // horizontal and vertical distance to water in metres
+		{"measurement", 1, func(field string) (int, float32, error) {
+			x, err := parseFinite(field, "measurement")
+			return 0, max(-1, min(x/1000, 1)), err
+		}},
+		number("measurement", 10000), // distance to a road in metres
+		number("measurement", 255),   // shade at three times of the day
+		number("measurement", 255),
+		number("measurement", 255),
+		number("measurement", 10000), // distance to places where fires began in metres
+	},
+	slices.Repeat([]column{{"indicator", 1, func(field string) (int, float32, error) {
+		x, err := parseFinite(field, "indicator")
+		if err == nil && x != 0 && x != 1 {
+			err = fmt.Errorf("indicator %s is neither 0 nor 1", field)
+		}
+		return 0, x, err
+	}}}, 44),
+	[]column{classes("kind", "not a number from 1 to 7", map[string]float32{"1": -1, "2": 1, "3": -1, "4": -1, "5": -1, "6": -1, "7": -1})},
+)
 
 // LoadCovertype reads Covertype (Blackard, 1998), which Kusner et al. (2015) call Forest, in the
 // format of UCI's covtype.data: ten measurements, 4 columns for the wilderness area and 40 for
@@ -26,47 +51,5 @@ func LoadCovertype(path string) (*Dataset, error) {
 }
 
 func readCovertype(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file, CovertypeDim+1)
-	if err != nil {
-		return nil, err
-	}
-	b := newBuilder(0, 0, false)
-	var indices []int32
-	var values []float32
-	for records.next() {
-		indices, values = indices[:0], values[:0]
-		for i := range CovertypeDim {
-			v, err := records.number(i, "measurement")
-			if err != nil {
-				return nil, err
-			}
-			const vertical = 4
-			switch {
-			case i >= len(covertypeScales):
-				if v != 0 && v != 1 {
-					return nil, records.fail(i, "indicator %v is neither 0 nor 1", v)
-				}
-			case v < 0 && i != vertical:
-				return nil, records.fail(i, "measurement %v is negative", v)
-			default:
-				v = max(-1, min(v/covertypeScales[i], 1))
-			}
-			if v != 0 {
-				indices, values = append(indices, int32(i)), append(values, v)
-			}
-		}
-		label := float32(-1)
-		switch kind := records.fields[CovertypeDim]; kind {
-		case "2":
-			label = 1
-		case "1", "3", "4", "5", "6", "7":
-		default:
-			return nil, records.fail(CovertypeDim, "kind %q is not a number from 1 to 7", kind)
-		}
-		b.add(label, indices, values)
-	}
-	if records.err != nil {
-		return nil, records.err
-	}
-	return b.dataset(file, CovertypeDim), nil
+	return readColumns(r, file, layout{columns: covertypeColumns})
 }

@@ -1,15 +1,15 @@
 package dataset
 
 import (
+	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/dpareto/dpareto/internal/text"
 )
 
 // CSVOptions says how LoadCSV makes examples from a file: each line has Skip columns to ignore, then
-// Features columns of numbers, then the label.
+// Features columns of number, then the label.
 //
 // All of it must be public: it is given here, and never taken from the file, since the privacy of training
 // does not cover choices that depend on the examples.
@@ -35,37 +35,22 @@ func LoadCSV(path string, options CSVOptions) (*Dataset, error) {
 }
 
 func readCSV(r io.Reader, file string, o CSVOptions) (*Dataset, error) {
-	records, err := newRecords(r, file, o.Skip+o.Features+1)
+	cell := column{"number", 1, func(field string) (int, float32, error) {
+		x, ok := text.Number(field, 64)
+		if !ok {
+			return 0, 0, fmt.Errorf("number %q is not a finite number", field)
+		}
+		return 0, float32(min(max(x, 0), o.Max) / o.Max), nil
+	}}
+	labels := make(map[string]float32, len(o.Labels))
+	for k, text := range slices.Backward(o.Labels) { // of equal texts the first counts
+		labels[text] = classLabel(k, len(o.Labels))
+	}
+	columns := slices.Concat(make([]column, o.Skip), slices.Repeat([]column{cell}, o.Features), []column{classes("label", "unknown", labels)})
+	d, err := readColumns(r, file, layout{columns: columns, dense: true, trim: true, missing: o.Missing})
 	if err != nil {
 		return nil, err
 	}
-	records.csv.TrimLeadingSpace = true
-	b := newBuilder(0, 0, true)
-	row := make([]float32, o.Features)
-	for records.next() {
-		for i := range row {
-			column := o.Skip + i
-			cell := strings.TrimSpace(records.fields[column])
-			if row[i] = 0; cell == o.Missing && cell != "" {
-				continue
-			}
-			x, ok := text.Number(cell, 64)
-			if !ok {
-				return nil, records.fail(column, "number %q is not a finite number", cell)
-			}
-			row[i] = float32(min(max(x, 0), o.Max) / o.Max)
-		}
-		last := records.width - 1
-		class := slices.Index(o.Labels, strings.TrimSpace(records.fields[last]))
-		if class < 0 {
-			return nil, records.fail(last, "label %q is unknown", records.fields[last])
-		}
-		b.add(classLabel(class, len(o.Labels)), nil, row)
-	}
-	if records.err != nil {
-		return nil, records.err
-	}
-	d := b.dataset(file, o.Features)
 	d.Classes = len(o.Labels)
 	return d, nil
 }

@@ -3,79 +3,60 @@ package dataset
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 )
 
-// kddScale says how a number of KDD Cup 99 is brought into [0, 1]. The constants follow
-// from what a column means, not from the examples, so that they cost no privacy.
-type kddScale struct {
-	// limit is the number that becomes 1; larger ones do as well. It is positive.
-	limit float64
-	// logarithmic numbers x become log(1+x)/log(1+limit), others x/limit.
-	logarithmic bool
-}
-
-var (
-	kddFlag    = kddScale{limit: 1}                            // a truth value, or a rate between 0 and 1
-	kddSeconds = kddScale{limit: 86400, logarithmic: true}     // up to a day
-	kddBytes   = kddScale{limit: 1<<32 - 1, logarithmic: true} // what 32 bits can count
-	kddCount   = kddScale{limit: 1023, logarithmic: true}      // events of one connection
-	kddWindow  = kddScale{limit: 511}                          // connections of two seconds, counted up to 511
-	kddHost    = kddScale{limit: 255}                          // connections to a host, counted up to 255
-	kddTries   = kddScale{limit: 2}                            // su_attempted is 0, 1 or 2
-)
-
-// kddColumn is a column of the files and its features: one for a number, one for each
-// value of a symbol.
-type kddColumn struct {
-	name   string
-	scale  kddScale
-	values []string
-	first  int // of its features
-}
-
-// kddColumns are the 41 columns before the label.
-var kddColumns = func() []kddColumn {
-	number := func(scale kddScale, names ...string) []kddColumn {
-		columns := make([]kddColumn, len(names))
+// kddColumns are the 41 columns and the label. The limits follow from what a column means, not from the examples, so
+// that they cost no privacy.
+var kddColumns = func() []column {
+	all := func(kind func(name string, limit float64) column, limit float64, names ...string) []column {
+		columns := make([]column, len(names))
 		for i, name := range names {
-			columns[i] = kddColumn{name: name, scale: scale}
+			columns[i] = kind(name, limit)
 		}
 		return columns
 	}
-	symbol := func(name string, values ...string) []kddColumn {
-		return []kddColumn{{name: name, values: values}}
-	}
-	columns := slices.Concat(
-		number(kddSeconds, "duration"),
-		symbol("protocol_type", "icmp", "tcp", "udp"),
-		symbol("service", kddServices...),
-		symbol("flag", "OTH", "REJ", "RSTO", "RSTOS0", "RSTR", "S0", "S1", "S2", "S3", "SF", "SH"),
-		number(kddBytes, "src_bytes", "dst_bytes"),
-		number(kddFlag, "land"),
-		number(kddCount, "wrong_fragment", "urgent", "hot", "num_failed_logins"),
-		number(kddFlag, "logged_in"),
-		number(kddCount, "num_compromised"),
-		number(kddFlag, "root_shell"),
-		number(kddTries, "su_attempted"),
-		number(kddCount, "num_root", "num_file_creations", "num_shells", "num_access_files", "num_outbound_cmds"),
-		number(kddFlag, "is_host_login", "is_guest_login"),
-		number(kddWindow, "count", "srv_count"),
-		number(kddFlag, "serror_rate", "srv_serror_rate", "rerror_rate", "srv_rerror_rate", "same_srv_rate",
+	const (
+		flag   = 1         // a truth value, or a rate between 0 and 1
+		bytes  = 1<<32 - 1 // what 32 bits can count
+		events = 1023      // of one connection
+		window = 511       // connections of two seconds, counted up to 511
+		host   = 255       // connections to a host, counted up to 255
+	)
+	return slices.Concat(
+		[]column{
+			logarithm("duration", 86400), // in seconds, up to a day
+			category("protocol_type", "icmp", "tcp", "udp"),
+			category("service", kddServices...),
+			category("flag", "OTH", "REJ", "RSTO", "RSTOS0", "RSTR", "S0", "S1", "S2", "S3", "SF", "SH"),
+		},
+		all(logarithm, bytes, "src_bytes", "dst_bytes"),
+		all(number, flag, "land"),
+		all(logarithm, events, "wrong_fragment", "urgent", "hot", "num_failed_logins"),
+		all(number, flag, "logged_in"),
+		all(logarithm, events, "num_compromised"),
+		all(number, flag, "root_shell"),
+		all(number, 2, "su_attempted"), // 0, 1 or 2
+		all(logarithm, events, "num_root", "num_file_creations", "num_shells", "num_access_files", "num_outbound_cmds"),
+		all(number, flag, "is_host_login", "is_guest_login"),
+		all(number, window, "count", "srv_count"),
+		all(number, flag, "serror_rate", "srv_serror_rate", "rerror_rate", "srv_rerror_rate", "same_srv_rate",
 			"diff_srv_rate", "srv_diff_host_rate"),
-		number(kddHost, "dst_host_count", "dst_host_srv_count"),
-		number(kddFlag, "dst_host_same_srv_rate", "dst_host_diff_srv_rate", "dst_host_same_src_port_rate",
+		all(number, host, "dst_host_count", "dst_host_srv_count"),
+		all(number, flag, "dst_host_same_srv_rate", "dst_host_diff_srv_rate", "dst_host_same_src_port_rate",
 			"dst_host_srv_diff_host_rate", "dst_host_serror_rate", "dst_host_srv_serror_rate",
 			"dst_host_rerror_rate", "dst_host_srv_rerror_rate"),
+		[]column{{"label", 0, func(field string) (int, float32, error) {
+			switch {
+			case field == "normal.":
+				return 0, -1, nil
+			case len(field) < 2 || !strings.HasSuffix(field, "."):
+				return 0, 0, fmt.Errorf("label %q does not end with a full stop", field)
+			}
+			return 0, 1, nil
+		}}},
 	)
-	first := 0
-	for i := range columns {
-		columns[i].first = first
-		first += max(1, len(columns[i].values))
-	}
-	return columns
 }()
 
 // kddServices are the network services: the 70 of the whole training set, and icmp of the
@@ -90,7 +71,7 @@ var kddServices = []string{
 	"systat", "telnet", "tftp_u", "tim_i", "time", "urh_i", "urp_i", "uucp", "uucp_path", "vmnet", "whois",
 }
 
-// KDDCup99Dim is the number of features of KDD Cup 99: 38 numbers, and one for each of 3
+// KDDCup99Dim is the number of features of KDD Cup 99: 38 number, and one for each of 3
 // protocols, 71 services and 11 states of a connection.
 const KDDCup99Dim = 38 + 3 + 71 + 11
 
@@ -113,75 +94,8 @@ func LoadKDDCup99(path string) (*Dataset, error) {
 // 41 features other than 0 and so a Euclidean norm of at most √41. The dataset is sparse.
 // The input may be compressed with gzip.
 //
-// Malformed input, which includes unknown symbols and negative numbers, gives a
+// Malformed input, which includes unknown symbols and negative number, gives a
 // *SyntaxError.
 func ReadKDDCup99(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file, len(kddColumns)+1)
-	if err != nil {
-		return nil, err
-	}
-	b := newBuilder(0, 0, false)
-	indices := make([]int32, 0, len(kddColumns))
-	values := make([]float32, 0, len(kddColumns))
-	for records.next() {
-		indices, values = indices[:0], values[:0]
-		for i := range kddColumns {
-			column := &kddColumns[i]
-			offset, value, err := column.feature(records.fields[i])
-			if err != nil {
-				return nil, records.fail(i, "%s", err)
-			}
-			if value != 0 {
-				indices = append(indices, int32(column.first+offset))
-				values = append(values, value)
-			}
-		}
-		label := float32(1)
-		switch text := records.fields[len(kddColumns)]; {
-		case text == "normal.":
-			label = -1
-		case len(text) < 2 || !strings.HasSuffix(text, "."):
-			return nil, records.fail(len(kddColumns), "label %q does not end with a full stop", text)
-		}
-		b.add(label, indices, values)
-	}
-	if records.err != nil {
-		return nil, records.err
-	}
-	return b.dataset(file, KDDCup99Dim), nil
-}
-
-// feature returns the feature that a field stands for, counted from the column's first,
-// and its value.
-func (c *kddColumn) feature(text string) (offset int, value float32, err error) {
-	if c.values != nil {
-		offset, ok := slices.BinarySearch(c.values, text)
-		if !ok {
-			return 0, 0, fmt.Errorf("%s %q is unknown", c.name, text)
-		}
-		return offset, 1, nil
-	}
-	switch text { // the most frequent ones
-	case "0", "0.00":
-		return 0, 0, nil
-	case "1.00":
-		text = "1"
-	}
-	x, err := parseFinite(text, c.name)
-	if err != nil {
-		return 0, 0, err
-	}
-	if x < 0 {
-		return 0, 0, fmt.Errorf("%s %s is negative", c.name, text)
-	}
-	return 0, c.scale.apply(x), nil
-}
-
-// apply returns the scaled x.
-func (s kddScale) apply(x float32) float32 {
-	v := float64(x) / s.limit
-	if s.logarithmic {
-		v = math.Log1p(float64(x)) / math.Log1p(s.limit)
-	}
-	return float32(min(v, 1))
+	return readColumns(r, file, layout{columns: kddColumns})
 }

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -50,18 +51,30 @@ func TestReadKDDCup99(t *testing.T) {
 }
 
 func TestKDDCup99Tables(t *testing.T) {
-	last := kddColumns[len(kddColumns)-1]
-	if len(kddColumns) != 41 || last.first != KDDCup99Dim-1 {
-		t.Errorf("%d columns, the last one is feature %d of %d", len(kddColumns), last.first, KDDCup99Dim)
+	if len(kddColumns) != 42 || dimOf(kddColumns) != KDDCup99Dim {
+		t.Errorf("%d columns with %d features, want 42 and %d", len(kddColumns), dimOf(kddColumns), KDDCup99Dim)
+	}
+	limits := map[string]float64{
+		"duration": 86400, "src_bytes": 1<<32 - 1, "dst_bytes": 1<<32 - 1, "su_attempted": 2,
+		"count": 511, "srv_count": 511, "dst_host_count": 255, "dst_host_srv_count": 255,
+		"wrong_fragment": 1023, "urgent": 1023, "hot": 1023, "num_failed_logins": 1023, "num_compromised": 1023, "num_root": 1023,
+		"num_file_creations": 1023, "num_shells": 1023, "num_access_files": 1023, "num_outbound_cmds": 1023,
 	}
 	for _, c := range kddColumns {
-		for i := 1; i < len(c.values); i++ {
-			if c.values[i-1] >= c.values[i] {
-				t.Errorf("%s: %s is not before %s, as a binary search needs", c.name, c.values[i-1], c.values[i])
-			}
+		if c.features != 1 {
+			continue
 		}
-		if c.values == nil && (c.scale.apply(0) != 0 || c.scale.apply(float32(c.scale.limit)) != 1 || c.scale.apply(math.MaxFloat32) != 1) {
-			t.Errorf("%s: scale %+v does not take 0 and its limit to 0 and 1", c.name, c.scale)
+		limit, isListed := limits[c.name]
+		if !isListed {
+			limit = 1 // a truth value or a rate
+		}
+		feature := func(x float64) float32 {
+			_, value, err := c.encode(fmt.Sprint(x))
+			require.NoError(t, err)
+			return value
+		}
+		if feature(0) != 0 || !(feature(0.99*limit) < 1) || feature(limit) != 1 || feature(math.MaxFloat32) != 1 {
+			t.Errorf("%s: 0 and %g do not become 0 and 1", c.name, limit)
 		}
 	}
 }

@@ -142,10 +142,10 @@ func (p *libsvmParser) feature(token string) error {
 
 // parseFinite parses a finite decimal number; what names it in errors.
 func parseFinite(s, what string) (float32, error) {
-	switch s { // most of the values in sparse and in one-hot data
-	case "0":
+	switch s { // most of the values in sparse and in one-hot data, and of the rates of KDD Cup 99
+	case "0", "0.00":
 		return 0, nil
-	case "1":
+	case "1", "1.00":
 		return 1, nil
 	}
 	v, ok := text.Number(s, 32)

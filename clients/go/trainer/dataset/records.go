@@ -57,12 +57,3 @@ func (r *records) fail(field int, format string, args ...any) error {
 	line, column := r.csv.FieldPos(field)
 	return &SyntaxError{File: r.file, Line: line, Column: column, Reason: fmt.Sprintf(format, args...)}
 }
-
-// number parses a field as a finite number.
-func (r *records) number(field int, what string) (float32, error) {
-	v, err := parseFinite(r.fields[field], what)
-	if err != nil {
-		return 0, r.fail(field, "%s", err)
-	}
-	return v, nil
-}
