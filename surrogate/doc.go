@@ -38,7 +38,7 @@
 // immutable and safe for concurrent use; [GP.Predict] and [GP.PredictGradient]
 // do not allocate. [GP.Condition] draws the function at some points from the
 // posterior and returns a [Conditioned], the posterior for each of the draws.
-// [GP.LeaveOut] predicts observations from the others, and a [Foresight] says what a posterior
+// [LeaveOut] predicts observations from the others, and a [Foresight] says what a posterior
 // may become with further ones.
 //
 // # Units

@@ -47,18 +47,17 @@ type ValidationPoint struct {
 // is slightly optimistic where there are few. With a checkpoint parameter, configurations that
 // differ in it alone are states of the same runs, and are left out together.
 //
-// Whether an interval holds a measurement is decided on the scale of the surrogate. The errors
-// are those of [surrogate.LeaveOut].
+// Predictions are those of the posterior that reports show, see [model.Model.LeaveOut], whose errors are
+// returned. Whether an interval holds a measurement is decided on the scale of the surrogate.
 func CrossValidate(ctx context.Context, m *model.Model) ([]Validation, error) {
 	var all []Validation
 	for j := range m.Problem().Objectives {
-		gp := m.Surrogate(j)
-		if gp == nil {
+		if m.Surrogate(j) == nil {
 			continue
 		}
 		observed := m.Observed(j)
 		blocks := blocks(m, observed)
-		left, err := surrogate.LeaveOut(ctx, gp, blocks)
+		left, err := m.LeaveOut(ctx, j, blocks)
 		if err != nil {
 			return nil, fmt.Errorf("metric %q: %w", m.Problem().Objectives[j].Name, err)
 		}

@@ -23,7 +23,13 @@ import (
 // fit fits a model for reading.
 func fit(t testing.TB, p *suggest.Problem, h *suggest.History, seed uint64) *model.Model {
 	t.Helper()
-	m, err := model.Fit(t.Context(), p, h, model.Options{Seed: seed, ForReading: true, Workers: surrogate.Workers{Max: 1}})
+	return fitFor(t, p, h, seed, true)
+}
+
+// fitFor fits a model for reading, or one for searching, which predicts by one surrogate alone.
+func fitFor(t testing.TB, p *suggest.Problem, h *suggest.History, seed uint64, reading bool) *model.Model {
+	t.Helper()
+	m, err := model.Fit(t.Context(), p, h, model.Options{Seed: seed, ForReading: reading, Workers: surrogate.Workers{Max: 1}})
 	require.NoError(t, err)
 	return m
 }
@@ -50,7 +56,7 @@ func TestCrossValidateLeavesRunsOut(t *testing.T) {
 	const tol = 1e-8
 	p := simulated.EpochTraining()
 	h := epochHistory(p, 12, 3)
-	m := fit(t, p, h, 1)
+	m := fitFor(t, p, h, 1, false)
 	all := crossValidate(t, m)
 	if len(all) != 1 || all[0].Objective != 1 || len(all[0].Points) != len(m.Configurations()) {
 		t.Fatalf("%d objectives, %d points of %d configurations", len(all), len(all[0].Points), len(m.Configurations()))
@@ -134,7 +140,7 @@ func TestCrossValidatePoolsRepetitions(t *testing.T) {
 	h.Evaluations = append(h.Evaluations,
 		suggest.Evaluation{Point: space.Point{0.31}, Values: []float64{math.Inf(1)}},
 		suggest.Evaluation{Point: space.Point{0.32}, Values: []float64{math.NaN()}})
-	m := fit(t, p, h, 1)
+	m := fitFor(t, p, h, 1, false)
 	v := crossValidate(t, m)[0]
 	if len(v.Points) != 20 {
 		t.Fatalf("%d points", len(v.Points))
