@@ -5,6 +5,8 @@ package text
 import (
 	"bytes"
 	"io"
+	"regexp"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -22,9 +24,17 @@ func Decode(content []byte) ([]byte, error) {
 	return decoded, err
 }
 
-// Separator returns what separates the cells of a table: a comma, semicolon or tab, whichever most often stands outside
-// of quotes in the first line.
-func Separator(content []byte) rune {
+// declared is a first line of a table that names its separator, as spreadsheets write it.
+var declared = regexp.MustCompile(`^(?i:sep)=([^\r\n])[ ,;\t]*(\r\n|\r|\n)`)
+
+// Separator returns what separates the cells of a table: what its first line declares, such as sep=;, or else a
+// comma, semicolon or tab, whichever most often stands outside of quotes in the first line. The first skip bytes, a
+// line, are the declaration and not part of the table.
+func Separator(content []byte) (separator rune, skip int) {
+	if found := declared.FindSubmatch(content); found != nil {
+		separator, _ = utf8.DecodeRune(found[1])
+		return separator, len(found[0])
+	}
 	counts := make(map[rune]int)
 	quoted := false
 	for _, r := range string(bytes.TrimLeft(content, "\r\n")) {
@@ -44,7 +54,7 @@ func Separator(content []byte) rune {
 			best = r
 		}
 	}
-	return best
+	return best, 0
 }
 
 // NewLineReader returns r with a line feed in place of each carriage return that no line feed follows:

@@ -90,16 +90,11 @@ func readCSV(content []byte) (*table, error) {
 	if bytes.IndexByte(content, 0) >= 0 {
 		return nil, lineError(1+bytes.Count(content[:bytes.IndexByte(content, 0)], []byte("\n")), "has a NUL character: save the file as UTF-8")
 	}
-	t := &table{comma: ','}
+	t := new(table)
 	skipped := 0
-	first, rest, _ := bytes.Cut(content, []byte("\n"))
-	if declared := strings.TrimSpace(string(first)); len(declared) == len("sep=;") && strings.HasPrefix(strings.ToLower(declared), "sep=") {
-		content, skipped = rest, 1 // spreadsheets may begin so
-		t.comma = rune(declared[len("sep=")])
-	} else if strings.EqualFold(strings.TrimRight(string(first), "\r\n"), "sep=\t") {
-		content, skipped, t.comma = rest, 1, '\t'
-	} else {
-		t.comma = text.Separator(content)
+	var declaration int
+	if t.comma, declaration = text.Separator(content); declaration > 0 {
+		content, skipped = content[declaration:], 1
 	}
 	reader := csv.NewReader(text.NewLineReader(bytes.NewReader(content), true))
 	reader.Comma = t.comma

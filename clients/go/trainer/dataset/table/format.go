@@ -176,15 +176,23 @@ type csvReader struct {
 	fields []field
 	row    []cell
 	rows   int
+
+	skipped int // lines before the header
 }
 
 func newCSV(r io.Reader, comma rune) (*csvReader, error) {
 	buffered := bufio.NewReaderSize(text.NewReader(r), 1<<16)
+	head, _ := buffered.Peek(1 << 16) // what is wrong shows again when the header is read
+	shown, declaration := text.Separator(head)
 	if comma == 0 {
-		head, _ := buffered.Peek(1 << 16) // what is wrong shows again when the header is read
-		comma = text.Separator(head)
+		comma = shown
 	}
-	c := &csvReader{lines: csv.NewReader(text.NewLineReader(buffered, true))}
+	c := new(csvReader)
+	if declaration > 0 {
+		_, _ = buffered.Discard(declaration) // it was peeked at
+		c.skipped = 1
+	}
+	c.lines = csv.NewReader(text.NewLineReader(buffered, true))
 	c.lines.Comma = comma
 	c.lines.TrimLeadingSpace = comma != ' ' && comma != '\t'
 	c.lines.FieldsPerRecord = -1
@@ -214,7 +222,7 @@ func (c *csvReader) read() ([]string, error) {
 	for i, value := range record {
 		if !utf8.ValidString(value) {
 			line, _ := c.lines.FieldPos(i)
-			return nil, fmt.Errorf("line %d: is not UTF-8: save the file as UTF-8, or convert it, such as by iconv -f WINDOWS-1252 -t UTF-8", line)
+			return nil, fmt.Errorf("line %d: is not UTF-8: save the file as UTF-8, or convert it, such as by iconv -f WINDOWS-1252 -t UTF-8", line+c.skipped)
 		}
 		record[i] = strings.TrimSpace(value)
 	}

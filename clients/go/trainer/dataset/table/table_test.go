@@ -374,6 +374,8 @@ func TestBrokenFiles(t *testing.T) {
 		"wrong header":    {strings.Replace(good, "income", "Salary7", 1), "", `header: has no column "income" of the schema among its 6`},
 		"column twice":    {strings.Replace(good, "person,", "age,", 1), "group: person=>", `header: has column "age" of the schema twice`},
 		"semicolons":      {strings.ReplaceAll(good, ",", ";"), "", ""},
+		"declared":        {"sep=;\r\n" + strings.ReplaceAll(good, ",", ";"), "", ""},
+		"declared late":   {"SEP=,\n" + good + "i,40,1,S\xfcd,0,no\n", "", "t.csv: line 43: is not UTF-8"},
 		"tabs":            {strings.ReplaceAll(good, ",", "\t"), "", ""},
 		"decimal commas":  {strings.ReplaceAll(strings.ReplaceAll(good, ",", ";"), "1000;", "999,5;"), "", ""},
 		"two commas":      {strings.ReplaceAll(good, ",", ";") + "i;1.2,5;1;none;0;no\n", "", `column "age": values are not finite numbers`},
