@@ -102,7 +102,10 @@ func answerPlanned[R any, P response[R]](ctx context.Context, s *Studies, id str
 		if err != nil {
 			return nil, err
 		}
-		err = s.Change(ctx, id, r, func(c *Change) error { return write(c, resp) })
+		err = s.Change(ctx, id, r, func(c *Change) error {
+			c.Tx.AfterCommit(func() { _, _ = s.Get(c.Study) }) // the next call computes for the new spec what takes long
+			return write(c, resp)
+		})
 		if err == nil {
 			return resp, nil
 		}

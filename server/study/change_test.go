@@ -111,6 +111,12 @@ func TestReportsAreOneTransaction(t *testing.T) {
 			}
 			trial, another := s.AskRun(t), s.AskRun(t)
 			measured(trial, 1)
+			record.Study.Spec.Budget = &dparetov1.Budget{MaxTrials: 100}
+			resp, err := s.UpdateStudy(t.Context(), &dparetov1.UpdateStudyRequest{
+				Study: record.GetStudy(), UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"spec.budget"}},
+			})
+			require.NoError(t, err)
+			record.Study = resp.GetStudy()
 			measured(trial, 1) // again
 			measured(trial, 2)
 			looks := 1

@@ -20,8 +20,8 @@ import (
 // Some values take too long for a transaction, which would hold up other changes: ε of a
 // configuration, the last useful step of a run, the slot that pays for a run. A call therefore computes
 // them first, in the pool. They go to caches of the study, where the transaction finds them. The call
-// does not decode the study for that, but takes it as the last call has read it. If its spec has
-// changed since, perhaps on another server, the transaction computes what it lacks.
+// does not decode the study for that, but takes it as the last call has read it. If another server has
+// changed the spec since, the transaction computes what it lacks.
 
 // computation is a value that takes too long for a transaction.
 type computation func(context.Context) error
@@ -154,6 +154,9 @@ func (s *Studies) Assess(ctx context.Context, id, worker string, resume bool) er
 			}
 			for _, number := range open.inTurn() {
 				record, err := tx.BareTrial(id, number)
+				if errors.Is(err, store.ErrNotFound) {
+					continue // the study is being deleted, as the transaction will say
+				}
 				if err != nil {
 					return err
 				}
