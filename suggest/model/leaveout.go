@@ -12,8 +12,8 @@ import (
 
 // LeaveOut predicts every block of observations of metric j, given by their indices in [Model.Observed],
 // from the observations outside of the block, as [Model.Posterior] predicts the metric: residuals are
-// averages over the explanations, covariances are averages over draws around them, and as much wider as
-// other variances. A covariance includes the noise of its block. The metric must have a surrogate, and the
+// averages over the explanations, covariances are averages over draws around them, widened by the factor
+// of [Check.Inflation]. A covariance includes the noise of its block. The metric must have a surrogate, and the
 // errors are those of [surrogate.LeaveOut].
 func (m *Model) LeaveOut(ctx context.Context, j int, blocks [][]int) ([]surrogate.LeftOut, error) {
 	explanations, err := leaveOut(ctx, m.others(m.explanations, j), blocks)

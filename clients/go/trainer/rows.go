@@ -34,7 +34,7 @@ type Rows struct {
 // Divisible is a trainer that can also train on some of its training examples.
 type Divisible interface {
 	Trainer
-	// Shards returns the number of shards that Rows must name, 1 for a trainer on whole sets.
+	// Shards returns the number of shards that Rows must name, 1 for a trainer that is not on shards.
 	Shards() int
 	// On returns the trainer on some of the examples: it touches no other, and its mechanism
 	// is for those. It is an error if the trainer has no such rows.

@@ -9,7 +9,7 @@ import (
 )
 
 // CSVOptions says how LoadCSV makes examples from a file: each line has Skip columns to ignore, then
-// Features columns of number, then the label.
+// Features columns of numbers, then the label.
 //
 // All of it must be public: it is given here, and never taken from the file, since the privacy of training
 // does not cover choices that depend on the examples.

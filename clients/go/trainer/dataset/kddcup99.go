@@ -71,7 +71,7 @@ var kddServices = []string{
 	"systat", "telnet", "tftp_u", "tim_i", "time", "urh_i", "urp_i", "uucp", "uucp_path", "vmnet", "whois",
 }
 
-// KDDCup99Dim is the number of features of KDD Cup 99: 38 number, and one for each of 3
+// KDDCup99Dim is the number of features of KDD Cup 99: 38 numbers, and one for each of 3
 // protocols, 71 services and 11 states of a connection.
 const KDDCup99Dim = 38 + 3 + 71 + 11
 
@@ -94,7 +94,7 @@ func LoadKDDCup99(path string) (*Dataset, error) {
 // 41 features other than 0 and so a Euclidean norm of at most √41. The dataset is sparse.
 // The input may be compressed with gzip.
 //
-// Malformed input, which includes unknown symbols and negative number, gives a
+// Malformed input, which includes unknown symbols and negative numbers, gives a
 // *SyntaxError.
 func ReadKDDCup99(r io.Reader, file string) (*Dataset, error) {
 	return readColumns(r, file, layout{columns: kddColumns})

@@ -38,9 +38,13 @@ func Append(path string, v any) error {
 	if err != nil {
 		return err
 	}
+	line = append(line, '\n')
 	content, err := os.ReadFile(path)
-	if err == nil && finished(content) < len(content) {
-		err = os.Truncate(path, int64(finished(content)))
+	end := finished(content)
+	if end < len(content) {
+		err = os.Truncate(path, int64(end))
+	} else if end > 0 && content[end-1] != '\n' {
+		line = append([]byte{'\n'}, line...)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -49,9 +53,15 @@ func Append(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(append(line, '\n'))
+	_, err = file.Write(line)
 	return errors.Join(err, file.Close())
 }
 
-// finished returns the length of the lines that end.
-func finished(content []byte) int { return bytes.LastIndexByte(content, '\n') + 1 }
+// finished returns the length of the lines that end. A last one may be whole without its end.
+func finished(content []byte) int {
+	end := bytes.LastIndexByte(content, '\n') + 1
+	if json.Valid(content[end:]) {
+		return len(content)
+	}
+	return end
+}

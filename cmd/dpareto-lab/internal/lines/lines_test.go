@@ -33,6 +33,10 @@ func TestUnfinishedLine(t *testing.T) {
 	check([][]int{{1}, {4}}, "[1]\n[4]\n")
 	require.NoError(t, os.Truncate(path, 2))
 	check(nil, "[1")
+	require.NoError(t, os.WriteFile(path, []byte("[1]\n[2]"), 0o600)) // as an editor may leave it
+	check([][]int{{1}, {2}}, "[1]\n[2]")
+	require.NoError(t, Append(path, []int{3}))
+	check([][]int{{1}, {2}, {3}}, "[1]\n[2]\n[3]\n")
 }
 
 // A damaged line that ends is an error with its place.
