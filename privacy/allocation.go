@@ -30,8 +30,8 @@ type RandomAllocation struct {
 	NoiseMultiplier float64
 	// Epochs is the number of epochs of one run, from 1 to 10⁶.
 	Epochs int64
-	// SameSteps says that every epoch uses the allocation of the first one. As private is one epoch with
-	// noise NoiseMultiplier/√Epochs: what a record adds to its step in E epochs is a vector of norm √E at most.
+	// SameSteps says that every epoch uses the allocation of the first one. As private is one epoch with noise
+	// NoiseMultiplier/√Epochs: a record adds to its step in E epochs a vector of norm √E at most.
 	SameSteps  bool
 	Neighbours Adjacency
 	// PublicSize says that Steps was computed from the number of records, as in [PoissonGaussian]: under AddRemove that
@@ -64,7 +64,7 @@ func (m RandomAllocation) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the loader and the trainer must do.
+// Assumptions returns the conditions that the loader and the trainer must meet.
 func (m RandomAllocation) Assumptions() []Assumption {
 	draw := PremiseSampler.Assume("every epoch allocates each record to its steps by a new uniform draw, independent of the other records and of all data; " +
 		"shuffling and batches of fixed size are other samplers")

@@ -13,11 +13,11 @@ import (
 // ⌈steps/Bands⌉ rounds. With one band it is [PoissonGaussian].
 //
 // A round is as private as one step of Poisson sampling with its probability and its noise (Choquette-Choo, Ganesh,
-// McKenna, McMahan, Rush, Thakurta and Xu, "(Amplified) banded matrix factorization", 2023, Theorem 4). What is
-// released follows from C·G + Z, for gradients G. A record of group j changes G at the steps j, j + b, j + 2b, … alone,
-// and there the rows t to t + b − 1 of C·G, which do not meet those of its other steps. Given all rows before t, the
-// record takes part at t with probability q and then moves these rows by the column of C times one known vector of norm
-// at most 1; what other records add to them depends on the record through released rows alone. So these rows are a
+// McKenna, McMahan, Rush, Thakurta and Xu, "(Amplified) banded matrix factorization", 2023, Theorem 4). The releases
+// follow from C·G + Z, for gradients G. A record of group j changes G at the steps j, j + b, j + 2b, … alone, and there
+// the rows t to t + b − 1 of C·G, which do not meet the rows of its other steps. Given all rows before t, the record
+// takes part at t with probability q and then moves these rows by the column of C times one known vector of norm at
+// most 1; what other records add to them depends on the record through released rows alone. So these rows are a
 // Gaussian mechanism of sensitivity 1 on a Poisson sample, and the groups of rows compose.
 //
 // The split must not let a record move others to another group: each record's group depends on nothing but itself, or
@@ -59,7 +59,7 @@ func (m BandMF) round() PoissonGaussian {
 	}
 }
 
-// Assumptions returns what the loader and the trainer must do.
+// Assumptions returns the conditions that the loader and the trainer must meet.
 func (m BandMF) Assumptions() []Assumption {
 	split := PremiseData.Assume("each record's group depends on no other record")
 	if m.PublicSize || m.Neighbours == ReplaceOne {

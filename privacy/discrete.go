@@ -15,8 +15,8 @@ const (
 
 // DiscreteGaussian releases one integer statistic with noise of the probabilities P(x) ∝ e^{−x²/2σ²} on the
 // integers (Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", 2020). Its δ is up to
-// 1.36 times that of [Gaussian] with the same σ, so that neither stands for the other. For several statistics use
-// [ZeroConcentrated] with ρ = Δ²/2σ², where Δ is the ℓ2 sensitivity (their Theorem 14).
+// 1.36 times the δ of [Gaussian] with the same σ, so that neither stands for the other. For several statistics
+// use [ZeroConcentrated] with ρ = Δ²/2σ², where Δ is the ℓ2 sensitivity (their Theorem 14).
 type DiscreteGaussian struct {
 	Sensitivity int64     // Δ, the largest difference between the statistics of adjacent data sets, in [1, 10⁴]
 	Sigma       float64   // σ, in the unit of the statistic, in [0.01, 10⁴]; the noise's standard deviation is at most σ
@@ -122,8 +122,8 @@ func (m DiscreteLaplace) RenyiCurve() RenyiCurve {
 //
 //	E[(e^{(ε − as₂)/2}·√X − X)₊] = e^{(ε − a(s₁ + s₂))/2}·h·n
 //
-// (sums of geometric series). So δ of both is at most 1 − e^{(ε − a(s₁ + s₂))/2}, that of the shift s₁ + s₂ of one
-// statistic. Smaller shifts of one are dominated as those of [DiscreteGaussian] are.
+// (sums of geometric series). So δ of both is at most 1 − e^{(ε − a(s₁ + s₂))/2}, the δ of the shift s₁ + s₂ of
+// one statistic. Smaller shifts of one are dominated as in [DiscreteGaussian].
 func (m DiscreteLaplace) DominatingPairs() pld.Pairs {
 	losses, upper := m.losses()
 	return discretePairs(1/m.Scale, losses, upper, 0)
@@ -158,8 +158,8 @@ func checkDiscrete(field string, sensitivity int64, width float64) error {
 }
 
 // discretePairs returns the pairs of losses that are multiples of unit, from the largest to the smallest, known to
-// 2⁻⁵¹, with masses that are known to far less than 1e-9, relatively. [pld.NewAtoms] enlarges masses by 1e-9; those of
-// the pair below end smaller than they are.
+// 2⁻⁵¹, with masses that are known to far less than 1e-9, relatively. [pld.NewAtoms] enlarges masses by 1e-9; the
+// masses of the pair below end smaller than they are.
 func discretePairs(unit float64, losses, upper []float64, infinite float64) pld.Pairs {
 	more, lower := make([]float64, len(losses)), make([]float64, len(losses))
 	for i, l := range losses {

@@ -4,10 +4,10 @@ import (
 	"math"
 )
 
-// Divergence returns the bound on the Rényi divergence of an order > 1 that steps >= 1 runs of
-// m have together: what a filter of that order charges for them (Feldman and Zrnic, "Individual privacy
-// accounting via a Rényi filter", 2021, Theorem 4.3; [Conversion.Budget] is what it may spend). The errors are
-// m's validation error, FieldErrors for "mechanism", "steps" and "order", and the *UnsupportedError of [Renyi].
+// Divergence returns the bound on the Rényi divergence of an order > 1 that steps >= 1 runs of m have together:
+// the charge of a filter of that order for them (Feldman and Zrnic, "Individual privacy accounting via a Rényi
+// filter", 2021, Theorem 4.3; [Conversion.Budget] is its budget). The errors are m's validation error,
+// FieldErrors for "mechanism", "steps" and "order", and the *UnsupportedError of [Renyi].
 func Divergence(m Mechanism, steps int64, order float64) (float64, error) {
 	if !(order > 1) || math.IsInf(order, 1) {
 		return 0, FieldErrorf("order", "must exceed 1 and be finite, is %g", order)

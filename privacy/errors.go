@@ -77,8 +77,8 @@ func CheckDelta(delta float64) error {
 	return nil
 }
 
-// DeltaFault returns what is wrong with a δ that a guarantee is asked for, or "" if it is in [2.3e-308, 1). Numbers below
-// lose digits: what is computed from them could be less than the truth.
+// DeltaFault returns the fault of a δ that a guarantee is asked for, or "" if it is in [2.3e-308, 1). Numbers below
+// lose digits: results computed from them could be less than the truth.
 func DeltaFault(delta float64) string {
 	const least = 2.3e-308 // subnormal numbers are below 2.23e-308
 	switch {

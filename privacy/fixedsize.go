@@ -37,7 +37,7 @@ func (m FixedSizeGaussian) Validate() error {
 		CheckPositive("noise_multiplier", m.NoiseMultiplier))
 }
 
-// Assumptions returns what the trainer must do.
+// Assumptions returns the conditions that the trainer must meet.
 func (m FixedSizeGaussian) Assumptions() []Assumption {
 	return []Assumption{
 		PremiseSampler.Assume("every step draws a fresh batch of exactly the stated size, uniformly without replacement; shuffling once per epoch is another sampler"),

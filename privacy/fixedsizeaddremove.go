@@ -35,7 +35,7 @@ func (m FixedSizeAddRemoveGaussian) Validate() error {
 	return errors.Join(checkBatch(m.DatasetSize, m.BatchSize), CheckPositive("noise_multiplier", m.NoiseMultiplier))
 }
 
-// Assumptions returns what the trainer must do.
+// Assumptions returns the conditions that the trainer must meet.
 func (m FixedSizeAddRemoveGaussian) Assumptions() []Assumption {
 	return []Assumption{
 		PremiseSampler.Assume("every step draws a fresh batch of exactly the stated size, uniformly without replacement; shuffling once per epoch is another sampler"),

@@ -37,7 +37,7 @@ func (m DPFTRL) Validate() error {
 		CheckAdjacency(m.Neighbours))
 }
 
-// Assumptions returns what the loader and the trainer must do.
+// Assumptions returns the conditions that the loader and the trainer must meet.
 func (m DPFTRL) Assumptions() []Assumption {
 	steps := PremiseData.Assume("the steps of a record depend neither on other records nor on what was released")
 	if m.Neighbours == AddRemove {

@@ -10,8 +10,8 @@ import (
 
 // Interpolant is ε of DP-SGD for one δ as a smooth function of sampling rate, noise
 // multiplier and number of steps, none of which needs to be a whole number. It is for
-// comparing thousands of configurations; take what is reported or decided upon from an
-// [Accountant].
+// comparing thousands of configurations; take reported values and the bases of
+// decisions from an [Accountant].
 //
 // log ε is interpolated by cubic polynomials with a continuous derivative (Catmull and
 // Rom, "A class of local interpolating splines", 1974) in the logarithms of the rate and of the
@@ -165,8 +165,9 @@ func (a gridAxis) within(node int, place float64) float64 {
 	return (place - float64(first)) / float64(a.at(node+1)-first)
 }
 
-// weights returns the weights of the values at the node before, at node, and at the two next ones, for a place x
-// in [0, 1] between node and the next one. The slope at a node is that of the parabola through it and its neighbours.
+// weights returns the weights of the values at the node before, at node, and at the two next ones, for a place x in
+// [0, 1] between node and the next one. The slope at a node is the slope of the parabola through it and its
+// neighbours.
 func (a gridAxis) weights(node int, x float64) [4]float64 {
 	own := float64(a.at(node+1) - a.at(node))
 	before, after := own/float64(a.at(node)-a.at(node-1)), own/float64(a.at(node+2)-a.at(node+1))
@@ -383,7 +384,7 @@ func (p *Interpolant) log(n gridPoint, whole bool) float64 {
 }
 
 // node computes ε at a node, or 0 if there is none. At less noise than gives a multiple
-// of the limit it is extrapolated: exact values, which nobody needs there, take much
+// of the limit it is extrapolated: exact values, which are not needed there, take much
 // longer.
 func (p *Interpolant) node(n gridPoint) float64 {
 	if noiseAt(p.place(noiseAxis, n[noiseAxis])) < directNoise {

@@ -86,7 +86,7 @@ func (m RandomizedResponse) Validate() error {
 	return err
 }
 
-// Assumptions returns what a run is.
+// Assumptions returns the conditions that a run must meet.
 func (m RandomizedResponse) Assumptions() []Assumption {
 	return []Assumption{PremiseTheorem.Assume("each run answers one question about one record")}
 }

@@ -62,8 +62,8 @@ type RenyiMechanism interface {
 }
 
 // RenyiCurve is a bound ρ(α) on the Rényi divergence of order α between the
-// outputs on adjacent data sets (Mironov, "Rényi differential privacy", 2017).
-// It may cache what it computed: it is not safe for concurrent use.
+// outputs on adjacent data sets (Mironov, "Rényi differential privacy", 2017). It may cache results: it is not
+// safe for concurrent use.
 type RenyiCurve interface {
 	// RDP returns ρ(order) >= 0 in nats, for order > 1; +Inf where there is no
 	// finite bound.

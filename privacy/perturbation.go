@@ -53,7 +53,7 @@ func (m OutputPerturbation) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the trainer must do.
+// Assumptions returns the conditions that the trainer must meet.
 func (m OutputPerturbation) Assumptions() []Assumption {
 	return []Assumption{
 		PremiseFixedInAdvance.Assume("the number of passes and every other choice are made before looking at the data; no early stopping"),
@@ -148,7 +148,7 @@ func (m ObjectivePerturbation) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the trainer must do.
+// Assumptions returns the conditions that the trainer must meet.
 func (m ObjectivePerturbation) Assumptions() []Assumption {
 	return []Assumption{
 		PremiseSensitivity.Assume("every record has Euclidean norm at most 1, by clipping or a public constant"),

@@ -23,7 +23,8 @@ type PoissonGaussian struct {
 	PublicSize bool
 }
 
-// PublicSizeAssumption is what a PoissonGaussian or RandomAllocation with PublicSize assumes under AddRemove.
+// PublicSizeAssumption is the assumption of a PoissonGaussian or RandomAllocation with PublicSize under
+// AddRemove.
 var PublicSizeAssumption = PremiseData.Assume("the number of records is public, since the sampling probability and the number of steps follow from it: " +
 	"a record is zeroed out instead of removed (zero-out adjacency)")
 
@@ -44,7 +45,7 @@ func (m PoissonGaussian) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the trainer must do.
+// Assumptions returns the conditions that the trainer must meet.
 func (m PoissonGaussian) Assumptions() []Assumption {
 	return []Assumption{
 		PremiseSampler.Assume("every step draws each record independently with the stated probability; batches of fixed size and shuffling are other samplers"),

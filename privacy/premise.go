@@ -53,7 +53,7 @@ const (
 	CheckedByNobody
 )
 
-// premises is the table of all premises. Its order is that of the contract.
+// premises is the table of all premises. It has the order of the contract.
 var premises = [...]struct {
 	name    string
 	checker Checker

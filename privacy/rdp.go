@@ -101,7 +101,7 @@ func (a RDP) Curve(m Mechanism) (Curve, error) {
 }
 
 // Renyi returns the bound on the Rényi divergences of one run of a valid m, which for a [Composition] is
-// the sum of those of its parts, or an *UnsupportedError. It is not safe for concurrent use.
+// the sum of the bounds of its parts, or an *UnsupportedError. It is not safe for concurrent use.
 func Renyi(m Mechanism) (RenyiCurve, error) {
 	sum, err := renyiOf(RDP{}, m)
 	if err != nil {

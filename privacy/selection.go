@@ -57,7 +57,7 @@ func (m Selection) Validate() error {
 	return err
 }
 
-// Assumptions returns what the scores must fulfil.
+// Assumptions returns the conditions that the scores must meet.
 func (m Selection) Assumptions() []Assumption {
 	return []Assumption{PremiseSensitivity.Assume("every score changes by at most the stated sensitivity between adjacent data sets, and the candidates do not depend on the data")}
 }

@@ -48,7 +48,7 @@ func (m ShuffledGaussian) Validate() error {
 	return errors.Join(append(errs, CheckPositive("noise_multiplier", m.NoiseMultiplier), CheckAdjacency(m.Neighbours))...)
 }
 
-// Assumptions returns what the trainer must do.
+// Assumptions returns the conditions that the trainer must meet.
 func (m ShuffledGaussian) Assumptions() []Assumption {
 	size := assumePublicSize
 	if m.Neighbours == AddRemove {

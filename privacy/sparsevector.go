@@ -43,7 +43,7 @@ func (m SparseVector) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the closed form rests on.
+// Assumptions returns the conditions of the closed form.
 func (m SparseVector) Assumptions() []Assumption {
 	return []Assumption{
 		PremiseSensitivity.Assume("every query changes by at most 1 between adjacent data sets"),

@@ -15,8 +15,8 @@ import (
 	"github.com/dpareto/dpareto/privacy/meter"
 )
 
-// Tradeoff bounds what a test can achieve that tells adjacent data sets apart by an output, such as
-// a membership inference attack on one record. It holds for every test, whatever else is known about
+// Tradeoff bounds the success of a test that tells adjacent data sets apart by an output, such as a
+// membership inference attack on one record. It holds for every test, whatever else is known about
 // the data.
 type Tradeoff struct {
 	// TruePositiveRates are upper bounds, in the order of the false positive rates asked for. As a
@@ -301,9 +301,9 @@ func (p *tradeoffProfile) guess(prior float64) (rate, wrong float64) {
 // LeastMuRate is the least error rate of the tests that Tradeoff.Mu is for.
 const LeastMuRate = 1e-6
 
-// gaussian returns Mu and MuRegret. Between the corners of the lines the largest true positive rate is linear in the false
-// one, and that of μ is concave: what holds at the corners holds between them. The lines are symmetric, so that the largest
-// false positive rate is as the least.
+// gaussian returns Mu and MuRegret. Between the corners of the lines the largest true positive rate is linear in the
+// false one, and the rate of μ is concave: a bound that holds at the corners holds between them. The lines are
+// symmetric, so the largest false positive rate is as the least.
 func (p *tradeoffProfile) gaussian() (mu, regret float64) {
 	lines := p.hull()
 	power := func(alpha float64) float64 {

@@ -59,7 +59,7 @@ func (m TruncatedPoissonGaussian) poisson() PoissonGaussian {
 	return PoissonGaussian{m.SamplingProbability, m.NoiseMultiplier, m.Neighbours, true}
 }
 
-// Assumptions returns what the trainer must do.
+// Assumptions returns the conditions that the trainer must meet.
 func (m TruncatedPoissonGaussian) Assumptions() []Assumption {
 	size := assumePublicSize
 	if m.Neighbours == AddRemove {

@@ -42,7 +42,7 @@ func (m UserPoissonGaussian) Validate() error {
 	return errors.Join(append(errs, m.record().Validate())...)
 }
 
-// Assumptions returns what the data and the trainer must do.
+// Assumptions returns the conditions that the data and the trainer must meet.
 func (m UserPoissonGaussian) Assumptions() []Assumption {
 	return append(m.record().Assumptions(),
 		PremiseData.Assume("the guarantee is for all records of a user: nobody has more records than stated, by a rule that looks at one user's data only"))

@@ -85,7 +85,7 @@ type muNode struct {
 	mu float64 // of Gaussian DP through the point
 }
 
-// approximateMu returns the μ of one order of the data sets. Negative ε are those of the other.
+// approximateMu returns the μ of one order of the data sets. Negative ε belong to the other order.
 //
 // Between two points the profile is below the chord over e^ε. The pair of points whose chord asks
 // for the largest μ is split until the points themselves ask for hardly less.

@@ -20,9 +20,9 @@ const maxAccesses = 1 << 30
 // more than a budget of Rényi divergence; the exceptions are few steps with little noise, whose losses are far
 // from normal.
 //
-// The cost must be a number that adds up under adaptive choices. The ε of what was admitted so far, composed
-// exactly, does not: a search that goes on in one way after a lucky output and in another after an unlucky one
-// can stay within it and break it.
+// The cost must be a number that adds up under adaptive choices. The ε of the releases admitted so far,
+// composed exactly, does not: a search that goes on in one way after a lucky output and in another after an
+// unlucky one can stay within it and break it.
 //
 // An access that is μ-Gaussian DP but for a probability of Slack is, with the remaining
 // probability, a post-processing of N(0, 1) or N(μ, 1), and hence of how far a Brownian motion with

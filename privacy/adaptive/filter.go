@@ -119,8 +119,8 @@ func (f *ApproximateFilter) Remaining() (epsilon, delta float64) {
 	}
 }
 
-// Spent returns an account of the releases so far, whose ε and δ depend on what was chosen.
-// The guarantee of a filter is the declared one.
+// Spent returns an account of the releases so far, whose ε and δ depend on the choices
+// made. The guarantee of a filter is the declared one.
 func (f *ApproximateFilter) Spent() privacy.Guarantee {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -102,7 +102,7 @@ func (o *Odometer) spend(curve privacy.RenyiCurve, steps int64) {
 	}
 }
 
-// Guarantee returns the bound on the loss of what was recorded so far.
+// Guarantee returns the bound on the loss of the runs recorded so far.
 func (o *Odometer) Guarantee() privacy.Guarantee {
 	o.mu.Lock()
 	defer o.mu.Unlock()

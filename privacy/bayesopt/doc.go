@@ -9,8 +9,8 @@
 //     probability of 1 − δ over a draw of the utilities of all data sets from a Gaussian
 //     process with kernels k_1 and k_2 that are known. For data that does not fit this model
 //     there is no bound: this is not differential privacy, which holds for all data.
-//     [Conditional] says so; print it with every such ε. [WorstCase] is what the same noise
-//     guarantees for all data, if scores are clipped.
+//     [Conditional] says so; print it with every such ε. [WorstCase] is the guarantee of the
+//     same noise for all data, if scores are clipped.
 //   - [Ridge] is Algorithm 3, pure ε-differential privacy in the worst case, for the
 //     regularisation of a convex linear model.
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// Conditional says what the ε of Algorithms 1 and 2 means.
+// Conditional states the meaning of the ε of Algorithms 1 and 2.
 const Conditional = "conditional on Assumption 1 (the utilities of all data sets are one draw from a Gaussian process with the stated kernels k1 and k2, over finitely many candidates): " +
 	"not differential privacy in the worst case; validation set only"
 
@@ -25,7 +25,7 @@ type Statement struct {
 	Protects string
 	// Assumptions are further sentences that must be true.
 	Assumptions []privacy.Assumption
-	// NotCovered is what the statement leaves out.
+	// NotCovered lists the limits of the statement.
 	NotCovered []string
 }
 

@@ -90,7 +90,7 @@ func (a Ridge) Guarantee() (privacy.Guarantee, error) {
 	}, nil
 }
 
-// NotCovered returns what the guarantee of Algorithm 3 leaves out.
+// NotCovered returns the limits of the guarantee of Algorithm 3.
 func (a Ridge) NotCovered() []string {
 	return append(notCovered(), "the penalty that was best, which is not released: that would be another release")
 }

@@ -113,7 +113,7 @@ func (c Column) Inverse(n int) []float64 {
 }
 
 // Errors returns the variance of the noise in the sum of the first i gradients, where Z has variance 1: its mean over
-// i = 1, …, steps, and that of i = steps, which is the largest. The noise of a run has σ²·L²·sens(C)² times that.
+// i = 1, …, steps, and its value at i = steps, the largest. The noise of a run has σ²·L²·sens(C)² times that.
 //
 // The sum of the first i rows of C⁻¹ is (b_{i−1}, …, b_0) for the prefix sums b of the column of C⁻¹.
 func (c Column) Errors(steps int) (mean, last float64) {

@@ -16,7 +16,7 @@ type Objective int
 const (
 	// MeanError is the mean over all prefixes, for optimisers that average or forget.
 	MeanError Objective = iota
-	// LastError is that of the last prefix, the largest.
+	// LastError is the variance at the last prefix, the largest.
 	LastError
 )
 

@@ -21,7 +21,7 @@
 // differential privacy", 2012). [Source.Laplace] and [Source.Gaussian] work differently: the
 // value is rounded to a multiple of a grid g = 2^k of at most 2⁻⁴⁰ of the scale, integer noise
 // is added in units of the grid, and the exact sum is rounded to a float. Grid and scale do
-// not depend on the value, and what is computed from the integer sum costs nothing. What
+// not depend on the value, and results computed from the integer sum cost nothing. What
 // remains, exactly:
 //
 //   - Rounding moves two values apart by g at most. Account the release with
@@ -35,8 +35,8 @@
 //
 // # Timing
 //
-// How long a draw takes depends on what is drawn (Jin, McMurtry, Rubinstein and
-// Ohrimenko, "Are we there yet? Timing and floating-point attacks on differential
-// privacy systems", 2022). The guarantees are for the values alone: do not let an
-// observer time a release, nor choose a value and time its noise.
+// The time of a draw depends on the drawn value (Jin, McMurtry, Rubinstein and Ohrimenko, "Are
+// we there yet? Timing and floating-point attacks on differential privacy systems", 2022). The
+// guarantees are for the values alone: do not let an observer time a release, nor choose a
+// value and time its noise.
 package noise

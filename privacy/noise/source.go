@@ -11,9 +11,9 @@ import (
 // buffered is how many numbers are taken from the operating system at a time.
 const buffered = 128
 
-// Source is a sequence of independent uniform 64-bit numbers, and what is sampled
-// from them. It is safe for concurrent use. The zero value draws from the operating
-// system's entropy, as [System] does.
+// Source is a sequence of independent uniform 64-bit numbers, and of samples from them. It is
+// safe for concurrent use. The zero value draws from the operating system's entropy, as
+// [System] does.
 type Source struct {
 	mu        sync.Mutex
 	generator *rand.ChaCha8 // nil for the operating system's entropy

@@ -40,7 +40,7 @@ func (w way) largest(budget float64, epsilon func(runs int64) (float64, error)) 
 		return high, err
 	}
 	for i := 0; high-low > max(1, low/100); i++ {
-		// The logarithm of ε is not far from linear in that of the runs.
+		// The logarithm of ε is not far from linear in the logarithm of the runs.
 		share := math.Log(budget/atLow) / math.Log(atHigh/atLow)
 		if i%3 == 2 || !(share >= 0 && share <= 1) {
 			share = 0.5

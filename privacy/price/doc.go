@@ -1,4 +1,5 @@
-// Package price compares what the ways to search for hyperparameters cost, before anything is run.
+// Package price compares the costs of the ways to search for hyperparameters, before anything is
+// run.
 //
 // A [Search] describes one run, the number of runs, and what else the ways need. [Search.Prices]
 // returns every [Way] with its guarantee for the training records and, if scores have noise, for the

@@ -80,7 +80,7 @@ type Test struct {
 
 // Validate reports the fields "delta", "runs", "eta", "max_runs", "budget", "portfolios",
 // "subset_share", "subset_batch_size", "final_run", "test_records", "test_noise", "test_epsilon" and
-// "checkpoints", and what the run's own validation says.
+// "checkpoints", and the errors of the run's own validation.
 func (s *Search) Validate() error {
 	if err := s.Run.Mechanism.Validate(); err != nil {
 		return err
@@ -178,9 +178,9 @@ type Way struct {
 	// Adaptive says whether configurations may depend on earlier results. If not, all are fixed, or
 	// drawn independently of the data.
 	Adaptive bool
-	// Training is what the training records are guaranteed.
+	// Training is the guarantee for the training records.
 	Training privacy.Guarantee
-	// Test is what the test records are guaranteed, and TestNoise the standard deviation of the noise
+	// Test is the guarantee for the test records, and TestNoise the standard deviation of the noise
 	// on every score; both zero without a Test.
 	Test      privacy.Guarantee
 	TestNoise float64
@@ -193,9 +193,9 @@ type Way struct {
 	RunsForBudget *int64
 }
 
-// Prices returns the ways to search, without those that cannot have so few or so many runs. It
-// counts its work in work, all but what RunsForBudget takes. The errors are those of Validate, work's
-// own, and a *privacy.UnsupportedError for a run that cannot be searched with.
+// Prices returns the ways to search, without those that cannot have so few or so many runs. It counts
+// its work in work, except the work of RunsForBudget. The errors are from Validate and work, and a
+// *privacy.UnsupportedError for a run that cannot be searched with.
 func (s *Search) Prices(work *meter.Work) ([]Way, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (s *Search) Prices(work *meter.Work) ([]Way, error) {
 	return priced, nil
 }
 
-// price returns what a number of runs costs in a way.
+// price returns the cost of a number of runs in a way.
 func (s *Search) price(work *meter.Work, w way, runs int64) (p Way, err error) {
 	p = Way{Name: w.name, Released: w.released, Adaptive: w.adaptive}
 	p.MeanRuns, p.MaxRuns = w.count(runs)
@@ -245,10 +245,10 @@ func (s *Search) price(work *meter.Work, w way, runs int64) (p Way, err error) {
 // runAssumption is what all ways assume of the runs of the search.
 var runAssumption = privacy.PremiseFixedInAdvance.Assume("a bound for every run was fixed before the first one: none costs more than the stated run")
 
-// scoreAssumption is what the guarantees for test records assume of scores.
+// scoreAssumption is the assumption on scores behind the guarantees for test records.
 var scoreAssumption = privacy.PremiseScores.Assume("scores are averages over the test records of values in [0, 1], and replacing a record changes nothing else")
 
-// test returns the noise on scores, and what it guarantees the test records.
+// test returns the noise on scores, and its guarantee for the test records.
 func (s *Search) test(work *meter.Work, w way, runs int64) (noise float64, g privacy.Guarantee, err error) {
 	scores := int64(1)
 	if w.curves && s.CoversStates {

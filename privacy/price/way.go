@@ -23,7 +23,7 @@ type way struct {
 	// training accounts a number of runs for the training records, with an accountant that is Tightest but for the
 	// work that it counts and EpsilonLower.
 	training func(accountant privacy.Accountant, runs int64) (privacy.Guarantee, error)
-	// test is what is released of the scores of a number of runs.
+	// test is the release of the scores of a number of runs.
 	test release
 }
 

@@ -31,7 +31,8 @@ type Table struct {
 	Rows       [][]string
 }
 
-// deviation holds the largest relative differences of computed values from those of a column, in both directions.
+// deviation holds the largest relative differences of computed values from the values of a column, in both
+// directions.
 type deviation struct {
 	values       int
 	above, below float64

@@ -17,8 +17,8 @@ type PaperClaim struct {
 	Reasons []string
 }
 
-// PaperClaim returns what the paper would state about a run of t with the given utilities.
-// It looks at the data: the result must not be released. It returns the errors of Validate.
+// PaperClaim returns the paper's statement about a run of t with the given utilities. It
+// looks at the data: the result must not be released. It returns the errors of Validate.
 func (t Tuning) PaperClaim(utilities []float64, r *Result) (PaperClaim, error) {
 	if err := t.Validate(); err != nil {
 		return PaperClaim{}, err

@@ -50,7 +50,7 @@ type Result struct {
 	Rounds []Round
 	// Capped reports that the cap ended the search.
 	Capped bool
-	// Guarantee holds for the search and [Protects]; [NotCovered] says what it leaves out.
+	// Guarantee holds for the search and [Protects]; [NotCovered] lists its limits.
 	Guarantee privacy.Guarantee
 }
 

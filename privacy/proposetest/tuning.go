@@ -102,9 +102,9 @@ func (t Tuning) Plan(budget float64) (Tuning, error) {
 	return t, nil
 }
 
-// Guarantee returns what the search guarantees for the records of the training set: the least
-// ε of all rules of composition for MostRounds rounds. It covers the selected candidate and
-// the outcome of every round. It returns the errors of Validate.
+// Guarantee returns the guarantee of the search for the records of the training set: the
+// least ε of all rules of composition for MostRounds rounds. It covers the selected candidate
+// and the outcome of every round. It returns the errors of Validate.
 func (t Tuning) Guarantee() (privacy.Guarantee, error) {
 	if err := t.Validate(); err != nil {
 		return privacy.Guarantee{}, err
@@ -116,10 +116,10 @@ func (t Tuning) Guarantee() (privacy.Guarantee, error) {
 	})
 }
 
-// ValidationGuarantee returns what the same noise guarantees for the records of the validation
-// set, which the paper does not account: one of n records moves every utility by at most 1/n,
-// so that every round is (ε_0·k/n)-DP for it. The adjacency is replace-one. It returns the
-// errors of Validate, and a privacy.FieldError for "records" < 1.
+// ValidationGuarantee returns the guarantee of the same noise for the records of the
+// validation set, which the paper does not account: one of n records moves every utility by at
+// most 1/n, so that every round is (ε_0·k/n)-DP for it. The adjacency is replace-one. It
+// returns the errors of Validate, and a privacy.FieldError for "records" < 1.
 func (t Tuning) ValidationGuarantee(n int64) (privacy.Guarantee, error) {
 	err := t.Validate()
 	if n < 1 {
@@ -155,7 +155,7 @@ func (t Tuning) guarantee(epsilon float64, adjacency privacy.Adjacency, assumpti
 // Protects says which records the guarantee of a search protects.
 const Protects = "records of the training set, for the choice of the candidate alone"
 
-// NotCovered returns what the guarantee of a search does not cover.
+// NotCovered returns the limits of the guarantee of a search.
 func NotCovered() []string {
 	return []string{
 		"records of the validation set: see their own guarantee",

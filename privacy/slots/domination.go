@@ -154,7 +154,7 @@ func isWeaker(part, than privacy.Part) bool {
 	}
 }
 
-// bracket is what is known of δ(ε): with the same δ, it passes between low and high.
+// bracket bounds δ(ε): with the same δ, it passes between low and high.
 type bracket struct{ low, high []vertex }
 
 // bracketOf returns points of the profile of a pair, without the smallest values of δ if they all take too

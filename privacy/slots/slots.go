@@ -40,7 +40,7 @@ type Slot struct {
 // dominates it but for a probability of slack: δ(ε) ≤ slack + (1 − slack)·δ_slot(ε) for all ε and both
 // orders of the data sets.
 //
-// What all accesses show costs what the slots cost that are fixed beforehand, however they are
+// All accesses together cost as much as the slots that are fixed beforehand, however they are
 // chosen and in whatever order, plus the slacks, which together take a thousandth of δ.
 //
 // Proof. Draw an output of the pair of every slot first, independently. An access is, with
@@ -63,7 +63,7 @@ type Slots struct {
 }
 
 // NewSlots returns slots whose price is stated at delta. The errors are FieldErrors for "delta" and
-// "slots", those of their mechanisms and the ones for different adjacencies among them, named
+// "slots", errors for their mechanisms and for different adjacencies among them, named
 // "slots[i].mechanism.field", an *UnsupportedError for a mechanism without a pair of distributions, and a
 // *meter.LimitError for a price that would take some seconds to compute.
 func NewSlots(slots []Slot, delta float64) (*Slots, error) {
@@ -129,7 +129,7 @@ func NewSlots(slots []Slot, delta float64) (*Slots, error) {
 	return out, err
 }
 
-// Slots returns what was declared.
+// Slots returns the declared slots.
 func (s *Slots) Slots() []Slot { return slices.Clone(s.slots) }
 
 // Price returns the guarantee of accesses in all slots.
@@ -221,15 +221,16 @@ func (s *Slots) dominated(part privacy.Part) ([]bool, error) {
 	return dominated, nil
 }
 
-// stretchMargin is by how much the divergences of a slot must exceed those of an access that its
-// parameters do not compare with, so that [Slots.Fit] hardly ever refuses what [Slots.Stretch] allows.
+// stretchMargin is by how much the divergences of a slot must exceed the divergences of an access that
+// its parameters do not compare with, so that [Slots.Fit] hardly ever refuses what [Slots.Stretch]
+// allows.
 const stretchMargin = 2e-3
 
-// Stretch returns, as a stand-in for [Slots.Fit] that takes a tenth of a millisecond, by how much the
-// Rényi divergences of steps runs of m exceed those of the unused slot that comes nearest: the
-// largest ratio over some orders, or the one at the smallest order if that exceeds 1 already. It is at most
-// about 1 where a slot fits, and +Inf where none is left. used
-// is as for Fit. It is for searches: a slot may not fit although the ratio is below 1.
+// Stretch returns, as a stand-in for [Slots.Fit] that takes a tenth of a millisecond, by how much the Rényi
+// divergences of steps runs of m exceed the divergences of the unused slot that comes nearest: the largest
+// ratio over some orders, or the one at the smallest order if that exceeds 1 already. It is at most about 1
+// where a slot fits, and +Inf where none is left. used is as for Fit. It is for searches: a slot may not
+// fit although the ratio is below 1.
 func (s *Slots) Stretch(m privacy.Mechanism, steps int64, used []int64) float64 {
 	if privacy.CheckRuns(s.price, m, steps) != nil {
 		return math.Inf(1)

@@ -41,7 +41,7 @@ func ReleaseNoise(records, values int64, epsilon, delta float64) (float64, error
 	if err != nil {
 		return 0, err
 	}
-	// Twice what the grid adds to δ, to cover what it adds at the larger noise.
+	// Twice the δ that the grid adds, to cover the δ that it adds at the larger noise.
 	surcharge := 2 * float64(values) * noise.GaussianDelta(sensitivity, sigma)
 	if !(surcharge < delta/2) {
 		return 0, privacy.FieldErrorf("delta", "must exceed %g, which the grid of the noise takes", 2*surcharge)

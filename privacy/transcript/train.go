@@ -8,7 +8,7 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
-// Charge returns what a trial costs the training records: the smaller of two bounds on the
+// Charge returns the cost of a trial to the training records: the smaller of two bounds on the
 // Rényi divergence of the given order. The trial makes runs >= 1 runs of a mechanism with the
 // divergence rho each, and publishes at most values averages, clipped to [0, 1], with Gaussian
 // noise of standard deviation sigma by [noise.Source.Gaussian], whose grid moves two of them
@@ -19,9 +19,10 @@ func Charge(order, rho float64, runs, values int64, sigma float64) float64 {
 	return math.Min(float64(runs)*rho, float64(values)*order*mu*mu/2)
 }
 
-// GaussianCharge is [Charge] for a filter of Gaussian DP: cost is what the runs of a trial cost of
-// budget, +Inf without a bound. The noise alone is Gaussian DP but for its grid, which the slack of
-// the budget must cover: δ_μ(ε) + grid ≤ slack + (1 − slack)·δ_μ(ε) for all ε if it holds at ε = 0.
+// GaussianCharge is [Charge] for a filter of Gaussian DP: cost is the part of budget that the runs
+// of a trial cost, +Inf without a bound. The noise alone is Gaussian DP but for its grid, which the
+// slack of the budget must cover: δ_μ(ε) + grid ≤ slack + (1 − slack)·δ_μ(ε) for all ε if it holds
+// at ε = 0.
 func GaussianCharge(budget adaptive.GaussianBudget, cost float64, values int64, sigma float64) float64 {
 	mu := noise.Sensitivity(1, sigma) / sigma
 	squared := float64(values) * mu * mu

@@ -40,7 +40,7 @@ func (m BinomialSelection) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the search must do.
+// Assumptions returns the conditions that the search must meet.
 func (m BinomialSelection) Assumptions() []privacy.Assumption {
 	return privacy.JoinAssumptions(searchAssumptions(), m.Base.Assumptions())
 }
@@ -48,7 +48,8 @@ func (m BinomialSelection) Assumptions() []privacy.Assumption {
 // MeanRuns returns E[K], the expected number of candidates.
 func (m BinomialSelection) MeanRuns() float64 { return m.law().mean() }
 
-// Curves returns the bound of [Location], and where the number of runs is bounded that of showing all.
+// Curves returns the bound of [Location] and, where the number of runs is bounded, the bound of
+// showing all runs.
 func (m BinomialSelection) Curves(upperOnly bool) []privacy.Curve { return curvesOf(m, upperOnly) }
 
 func (m BinomialSelection) candidate() (base privacy.Mechanism, runs int64) { return m.Base, m.Steps }

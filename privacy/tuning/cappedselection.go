@@ -41,7 +41,7 @@ func (m CappedSelection) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the search must do.
+// Assumptions returns the conditions that the search must meet.
 func (m CappedSelection) Assumptions() []privacy.Assumption {
 	return privacy.JoinAssumptions(searchAssumptions(), m.Base.Assumptions())
 }
@@ -49,7 +49,8 @@ func (m CappedSelection) Assumptions() []privacy.Assumption {
 // MeanRuns returns E[K | K <= MostRuns].
 func (m CappedSelection) MeanRuns() float64 { return m.law().mean() }
 
-// Curves returns the bound of [Location], and where the number of runs is bounded that of showing all.
+// Curves returns the bound of [Location] and, where the number of runs is bounded, the bound of
+// showing all runs.
 func (m CappedSelection) Curves(upperOnly bool) []privacy.Curve { return curvesOf(m, upperOnly) }
 
 func (m CappedSelection) candidate() (base privacy.Mechanism, runs int64) { return m.Base, m.Steps }

@@ -82,8 +82,8 @@ type locationCurve struct {
 
 func (c *locationCurve) CountIn(w *meter.Work) { meter.CountIn(c.profiles.Curve, w) }
 
-// Epsilon composes more than one step by adding ε and δ up. EpsilonLower is what an attack on data
-// sets that exist shows, see [Location.Attack].
+// Epsilon composes more than one step by adding ε and δ up. EpsilonLower is the ε that an attack
+// on data sets that exist shows, see [Location.Attack].
 func (c *locationCurve) Epsilon(steps int64, delta float64) (privacy.Guarantee, error) {
 	if err := errors.Join(privacy.CheckSteps(steps), privacy.CheckDelta(delta)); err != nil {
 		return privacy.Guarantee{}, err

@@ -213,7 +213,7 @@ func (a selectionAttack) with(t, s testPoint) float64 {
 	return math.Log((first - a.delta) / math.Max(leastShare, second))
 }
 
-// leastShare is above what is lost of a share by underflow.
+// leastShare is above the loss of a share by underflow.
 const leastShare = 0x1p-1000
 
 // lowerShare bounds φ(z) − φ(z − width) from below, where z is the complement of start: φ′ is convex, so that

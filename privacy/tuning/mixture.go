@@ -14,7 +14,7 @@ import (
 )
 
 // Mixture is the Mechanism that draws one of several mechanisms from a distribution that does not
-// depend on the data, runs it, and names it with its output. It costs the mean of what they cost, by
+// depend on the data, runs it, and names it with its output. It costs the mean of their costs, by
 // their profiles: with probabilities π
 //
 //	δ(ε) = Σ_j π_j·δ_j(ε),
@@ -95,7 +95,7 @@ func NewMixture(choices []Choice, progress func(done int) error) (Mixture, error
 	return m, nil
 }
 
-// check reports what is wrong with the choices.
+// check reports the faults of the choices.
 func (m Mixture) check() error {
 	if len(m.choices) == 0 {
 		return privacy.FieldErrorf("choices", "must not be empty")

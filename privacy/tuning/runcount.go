@@ -34,8 +34,8 @@ func (l negativeBinomial) at(s profile.Split) (value, slope float64) {
 	return value, value * (l.eta + 1) * (1 - l.gamma) / rest
 }
 
-// countRounding covers the relative rounding errors of a runCountDistribution. The largest are those of the incomplete beta
-// function, some 5e-11.
+// countRounding covers the relative rounding errors of a runCountDistribution. The incomplete beta function has the
+// largest, some 5e-11.
 const countRounding = 1e-9
 
 // poissonCount is the Poisson distribution with a mean: φ′(z) = E[K]·e^{−E[K](1−z)}.

@@ -46,7 +46,7 @@ func (m RepeatedSelection) Validate() error {
 	return errors.Join(append(checkRenyiCandidate(m.Base, m.Steps), checkEta(m.Eta), checkGamma(m.Gamma))...)
 }
 
-// Assumptions returns what the search must do.
+// Assumptions returns the conditions that the search must meet.
 func (m RepeatedSelection) Assumptions() []privacy.Assumption {
 	return privacy.JoinAssumptions(searchAssumptions(), m.Base.Assumptions())
 }
@@ -54,7 +54,7 @@ func (m RepeatedSelection) Assumptions() []privacy.Assumption {
 // MeanRuns returns E[K], the expected number of candidates.
 func (m RepeatedSelection) MeanRuns() float64 { return m.law().mean() }
 
-// Curves returns the bound of [Location], and where the number of runs is bounded that of showing all.
+// Curves returns the bound of [Location] and, where the number of runs is bounded, the bound of showing all runs.
 func (m RepeatedSelection) Curves(upperOnly bool) []privacy.Curve { return curvesOf(m, upperOnly) }
 
 func (m RepeatedSelection) candidate() (base privacy.Mechanism, runs int64) { return m.Base, m.Steps }
@@ -180,7 +180,7 @@ func (m PoissonSelection) Validate() error {
 	return errors.Join(append(checkRenyiCandidate(m.Base, m.Steps), privacy.CheckPositive("mean", m.Mean))...)
 }
 
-// Assumptions returns what the search must do.
+// Assumptions returns the conditions that the search must meet.
 func (m PoissonSelection) Assumptions() []privacy.Assumption {
 	return privacy.JoinAssumptions(searchAssumptions(), m.Base.Assumptions())
 }
@@ -188,7 +188,7 @@ func (m PoissonSelection) Assumptions() []privacy.Assumption {
 // MeanRuns returns E[K], the expected number of candidates.
 func (m PoissonSelection) MeanRuns() float64 { return m.Mean }
 
-// Curves returns the bound of [Location], and where the number of runs is bounded that of showing all.
+// Curves returns the bound of [Location] and, where the number of runs is bounded, the bound of showing all runs.
 func (m PoissonSelection) Curves(upperOnly bool) []privacy.Curve { return curvesOf(m, upperOnly) }
 
 func (m PoissonSelection) candidate() (base privacy.Mechanism, runs int64) { return m.Base, m.Steps }
@@ -350,8 +350,7 @@ func checkRenyiCandidate(base privacy.Mechanism, steps int64) []error {
 	return errs
 }
 
-// searchAssumptions returns what a search must do whatever the number of
-// candidates.
+// searchAssumptions returns the conditions that a search must meet whatever the number of candidates.
 func searchAssumptions() []privacy.Assumption {
 	return []privacy.Assumption{
 		privacy.PremiseIndependence.Assume("candidates are independent draws from a distribution that does not depend on the data"),

@@ -32,7 +32,7 @@ import (
 //
 // is at most r times the larger of ∫[μ − αν]₊ and ∫[μ − αμ′]₊. Both are at most δ_A(ε): given
 // a subset, μ and μ′ differ in one record. A uniform subset without the record is one with it
-// after a uniform record from outside has taken its place, so that μ and ν differ in one, too. ∎
+// after a uniform record from outside has taken its place, so that μ and ν also differ in one. ∎
 //
 // If one record is added or removed, a subset of the same share has another size, and neither step
 // holds.
@@ -102,7 +102,7 @@ func otherSize(m privacy.Mechanism, size int64) (other int64, found bool) {
 	return 0, false
 }
 
-// Assumptions returns what the search must do.
+// Assumptions returns the conditions that the search must meet.
 func (m SubsetSampled) Assumptions() []privacy.Assumption {
 	return privacy.JoinAssumptions([]privacy.Assumption{
 		privacy.PremiseSampler.Assume("the subset is drawn uniformly without replacement, once, and which records are in it stays secret; " +

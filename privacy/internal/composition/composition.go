@@ -43,7 +43,7 @@ type Losses struct {
 	Methods []Method
 	ByPure  bool // some part is known by its pure ε only
 
-	mu           sync.Mutex // guards what the sums have cached
+	mu           sync.Mutex // guards the caches of the sums
 	upper, lower []*pld.Sum // by direction in which data sets can differ
 }
 

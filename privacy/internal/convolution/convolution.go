@@ -22,7 +22,7 @@ const (
 	rareRoom = 10
 )
 
-// Mesh is what a grid aims at.
+// Mesh is the target of a grid.
 type Mesh struct {
 	Excess float64 // of ε, relative to it
 	Most   int     // points, a power of two

@@ -198,7 +198,7 @@ func spreadLoss(v float64) float64 {
 	return v * v / 6 * (1 - v*v/20)
 }
 
-// pointNoise bounds the relative rounding error of a point and of its turn, besides that of its logarithm.
+// pointNoise bounds the relative rounding error of a point and of its turn, besides the error of its logarithm.
 const pointNoise = (32 + 4*turnsApart) * roundoff
 
 // integrand computes the points of the contour that are needed. It overwrites p.
@@ -344,7 +344,7 @@ func (cts contours) solve(b pld.Bound, most, left, negligible, side float64) (ep
 	return 0, false
 }
 
-// noise bounds the rounding errors of δ(ε), except those of the scale of each contour.
+// noise bounds the rounding errors of δ(ε), except the errors of the scale of each contour.
 func (cts contours) noise(epsilon float64) float64 {
 	sum := 0.0
 	for _, ct := range cts {
@@ -432,7 +432,7 @@ func rareContour(s *pld.Sum, small *pld.Sum, near pld.Bound, runs, negligible fl
 	return ct, true
 }
 
-// massOf returns what the losses of a pair contribute to E[e^{cL}], over e^k.
+// massOf returns the contribution of a pair's losses to E[e^{cL}], over e^k.
 func massOf(p *pld.Part, pair pld.Pair, c, k float64) (mass float64, ok bool) {
 	n, ok := pair.Nodes(c, math.Inf(1), 0)
 	p.Work.Add(n.Size() * pld.NodeWork)

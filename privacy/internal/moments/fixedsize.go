@@ -84,8 +84,8 @@ const (
 // cgf returns (α−1)·ρ(α) of the formula above for an integer alpha >= 2, or a
 // lower bound of it and false as soon as it is known to exceed limit.
 //
-// The sum stops once the rest is too small to matter. What is left out is
-// bounded, and the bound added, so that the result stays an upper bound.
+// The sum stops once the rest is too small to matter. The rest is bounded, and the bound
+// added, so that the result stays an upper bound.
 func (c *FixedSize) cgf(alpha, limit float64) (float64, bool) {
 	if last := math.Ln2 + alpha*c.logQ + 0.5*alpha*(alpha-1)*c.invVar; last > limit && c.isGeneral(alpha) {
 		return last, false

@@ -27,8 +27,8 @@ type allocationKey struct {
 // allocationTails are logarithms of a tail that a grid of ratios may leave out.
 var allocationTails = [...]float64{-46, -110, -300, -705}
 
-// allocationPoints are the numbers of points of their grids. With those of the first one ε is 1e-3 to 4e-3 of it too
-// large. The other grids bring ε within 1 to 5 % of its lower bound, for 19 epochs and more.
+// allocationPoints are the numbers of points of their grids. With the points of the first grid, ε is 1e-3 to 4e-3 of
+// it too large. The other grids bring ε within 1 to 5 % of its lower bound, for 19 epochs and more.
 var allocationPoints = [...]int{640, 820, 1150, 1700}
 
 // room is the logarithm of the number of factors that can leave a tail out.

@@ -113,7 +113,7 @@ const lowStep = 0.03
 //
 // for the lognormal ratio X of one step. The integrand is log-concave in w up to the flanks.
 func (c *allocationRenyi) Adding(order float64) float64 {
-	const flat, depth = -40.0, 45.0 // φ^t = 1 below flat; −log of what is negligible
+	const flat, depth = -40.0, 45.0 // φ^t = 1 below flat; −log of the negligible share
 	s := order - 1
 	start := int(math.Floor(flat / lowStep))
 	// The sum below start is geometric.

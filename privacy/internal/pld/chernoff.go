@@ -82,7 +82,7 @@ func (s *Sum) Refine(b Bound, runs float64) float64 {
 type Line struct {
 	Index       int
 	Left, Right float64 // extent around the ε of a bound
-	Negligible  float64 // −log of what is left out, relative to δ
+	Negligible  float64 // −log of the omitted mass, relative to δ
 }
 
 // Width returns the larger extent.

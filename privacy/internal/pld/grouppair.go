@@ -214,7 +214,7 @@ func (p groupPair) interval(tilt float64) (lo, hi float64) {
 		}
 		top = math.Max(top, value(x))
 	}
-	const depth = 80 // −log of what is negligible even beside E[e^{cL}] − 1
+	const depth = 80 // −log of the share that is negligible even next to E[e^{cL}] − 1
 	// last returns the upper end of the last small interval in [a, b] that may matter, or 0: l rises.
 	var last func(a, b float64) float64
 	last = func(a, b float64) float64 {

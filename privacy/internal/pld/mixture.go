@@ -308,7 +308,7 @@ func (p mixturePair) untruncated(b branch, tilt float64) (lo, hi float64) {
 		}
 		return x
 	}
-	const depth = 80 // −log of what is negligible even beside E[e^{cL}] − 1
+	const depth = 80 // −log of the share that is negligible even next to E[e^{cL}] − 1
 	left, right := math.Max(0.5, fixedPoint(0)), fixedPoint(slope)
 	top, _ := p.logDensity(b, left, tilt)
 	hi = math.Max(hi, left+reach*p.z)

@@ -50,8 +50,8 @@ type ratioGrid struct {
 	work    *meter.Work
 }
 
-// ratioStretch is by how much the spacing of points around 1 exceeds that of points which are equidistant in
-// arsinh of log s over its standard deviation: tails matter more.
+// ratioStretch is by how much the spacing of points around 1 exceeds the spacing of points that are
+// equidistant in arsinh of log s over its standard deviation: tails matter more.
 const ratioStretch = 2
 
 // Errors.
@@ -121,7 +121,7 @@ func (c *ratioCells) advance(k int, x float64) int {
 	return k
 }
 
-// row is an atom of a ratio with those of another one that are at most as large, and how often they are taken.
+// row is an atom of a ratio with the atoms of another ratio that are at most as large, and how often they are taken.
 type row struct {
 	of          *ratios
 	index       int
@@ -395,7 +395,7 @@ func (c *ratioCells) merge(r *ratios, rounding float64) *ratios {
 	return r
 }
 
-// lognormalRounding bounds the relative error of Φ(b) − Φ(a) for given a and b, apart from that of exp(−x²/2).
+// lognormalRounding bounds the relative error of Φ(b) − Φ(a) for given a and b, apart from the error of exp(−x²/2).
 const lognormalRounding = 4e-14
 
 // lognormal returns the ratio of N(1, σ²) and N(0, σ²): log S is normal with variance v = 1/σ² and mean −v/2

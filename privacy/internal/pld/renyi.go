@@ -33,7 +33,7 @@ func (c *fixedSizeRenyi) RDP(order float64) float64 {
 	return most // also where the quadrature fails
 }
 
-// quadrature returns the divergence and what the quadrature may be in error.
+// quadrature returns the divergence plus the possible error of the quadrature.
 func (c *fixedSizeRenyi) quadrature(order float64) float64 {
 	rho := c.pairRenyi.RDP(order)
 	pair, ok := c.part.Pair.(mixturePair)

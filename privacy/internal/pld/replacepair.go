@@ -186,7 +186,7 @@ func (p replacePair) last(tilt float64) float64 {
 		v, _ := p.logDensity(x, tilt)
 		top = math.Max(top, v)
 	}
-	const depth = 80 // −log of what is negligible even beside E[e^{cL}] − 1
+	const depth = 80 // −log of the share that is negligible even next to E[e^{cL}] − 1
 	// last returns the upper end of the last small interval in [a, b] that may matter,
 	// or 0: m rises, so that the integrand is at most the one below.
 	var last func(a, b float64) float64

@@ -24,11 +24,12 @@ const mostLots = 1_000_000
 // N(1/z, 1), and so are their means over all orders, by joint convexity. [shufflingEpsilon] may say more; hull makes a
 // pair of it, as for [AllocationReplace].
 //
-// From below: let all gradients be −C, but that of one record C in one of the data sets. A lot with it then has a sum
-// larger by 2C, and it is in a uniform lot if all have the same size: that is random allocation to the lots, with noise
-// multiplier z, in both directions. Uneven lots give weights w in the place of 1/t. The mean over all permutations of
-// lots is the uniform case, which is as easy to tell apart at most, by joint convexity. The same argument shows, by
-// permutations of the lots of each epoch, that one order for all epochs is no better than fresh ones.
+// From below: let all gradients be −C, except that one record has gradient C in one of the data sets. A lot with it
+// then has a sum larger by 2C, and it is in a uniform lot if all have the same size: that is random allocation to the
+// lots, with noise multiplier z, in both directions. Uneven lots give weights w in the place of 1/t. The mean over all
+// permutations of lots is the uniform case, which is as easy to tell apart at most, by joint convexity. The same
+// argument shows, by permutations of the lots of each epoch, that one order for all epochs is no better than fresh
+// ones.
 func ShuffledReplaceOne(lots Lots, z float64, hull func(epsilon func(logDelta float64) float64) Pair) Pairs {
 	if lots.Count == 1 {
 		return Attained(Gaussian(1 / z))
@@ -43,9 +44,9 @@ func ShuffledReplaceOne(lots Lots, z float64, hull func(epsilon func(logDelta fl
 // ShuffledZeroOut is ShuffledReplaceOne if the vector of a record is made 0, with noise multiplier sigma relative to
 // the clipping norm.
 //
-// From below, all other gradients are −C and that of the record is C. Its lot has a sum larger by 2C with it, and by C
-// if it is made 0. Whether the largest sum exceeds a threshold c is a pair of two outcomes (Chua, Ghazi, Kamath, Kumar,
-// Manurangsi, Sinha and Zhang, "How private are DP-SGD implementations?", 2024).
+// From below, all other gradients are −C and the record's gradient is C. Its lot has a sum larger by 2C with it, and by
+// C if it is made 0. Whether the largest sum exceeds a threshold c is a pair of two outcomes (Chua, Ghazi, Kamath,
+// Kumar, Manurangsi, Sinha and Zhang, "How private are DP-SGD implementations?", 2024).
 func ShuffledZeroOut(lots Lots, sigma float64, hull func(epsilon func(logDelta float64) float64) Pair) Pairs {
 	if lots.Count == 1 {
 		return Attained(Gaussian(1 / sigma))
@@ -79,10 +80,10 @@ func shuffledUpper(lots Lots, z, mu float64, hull func(epsilon func(logDelta flo
 
 // shufflingEpsilon bounds ε of an epoch of t shuffled lots of the same size, or is +Inf.
 //
-// In every lot but that of the record that differs choose one record at random, and tell where all others are. Each
-// way to exchange the t records that are left between the lots is then equally likely: they are shuffled over t
-// adaptive mechanisms, each of which adds a record to what it is told and then noise. If these are (ε₀, δ₀)-DP for any
-// two records, the epoch is (ε, δ + (e^ε + 1)(1 + e^{ε₀}/2)·t·δ₀)-DP with
+// In every lot without the record that differs, choose one record at random, and tell where all others are. Each way
+// to exchange the t records that are left between the lots is then equally likely: they are shuffled over t adaptive
+// mechanisms, each of which adds a record to its input and then noise. If these are (ε₀, δ₀)-DP for any two records,
+// the epoch is (ε, δ + (e^ε + 1)(1 + e^{ε₀}/2)·t·δ₀)-DP with
 //
 //	ε = log(1 + (e^{ε₀} − 1)/(e^{ε₀} + 1)·(8√(e^{ε₀}·log(4/δ)/t) + 8e^{ε₀}/t)) if ε₀ <= log(t/(16·log(2/δ)))
 //

@@ -9,7 +9,7 @@ import (
 // with what remains without one of them.
 //
 // Proof. Let K be the number of the others that are drawn, of which the record x has no influence. Tell whether
-// K >= size. If not, nothing is left out: the pairs are those of Poisson sampling. If so, without x the batch is a
+// K >= size. If not, nothing is left out: the pairs are as for Poisson sampling. If so, without x the batch is a
 // uniform set of size others. With x, it is the same set, but that x takes the place of a uniform member y with
 // probability q·size/(K+1), when it is drawn and kept. Given K, the set and y are uniform, hence independent of K, so
 // that x replaces y with probability
