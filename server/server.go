@@ -53,7 +53,7 @@ type Options struct {
 	Version string
 	// Logger gets a record for every failed or slow call. Default: slog.Default().
 	Logger *slog.Logger
-	// Metrics counts what the server does. Default: new metrics, which are not served.
+	// Metrics counts the server's work. Default: new metrics, which are not served.
 	Metrics *metrics.Metrics
 	// TracerProvider makes the spans of calls. Default: no tracing.
 	TracerProvider trace.TracerProvider

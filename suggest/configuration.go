@@ -6,7 +6,7 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Configuration is what a history knows of one point: its evaluations, pooled.
+// Configuration is one point of a history with its evaluations, pooled.
 type Configuration struct {
 	Point space.Point
 

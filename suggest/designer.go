@@ -12,8 +12,8 @@ import (
 // none that is new if it never repeats one.
 var ErrExhausted = errors.New("suggest: no further configuration of the space was found")
 
-// Designer chooses configurations. Implementations are safe for concurrent use. What they
-// remember between calls changes no suggestion.
+// Designer chooses configurations. Implementations are safe for concurrent use. Their
+// memory between calls changes no suggestion.
 type Designer interface {
 	// Name is the designer's stable lower-case identifier, such as "dpareto".
 	Name() string

@@ -23,23 +23,22 @@ type Features struct {
 	// order. They are numerical and have no condition.
 	Parameters []int
 
-	// Replaced are those of Parameters that the features determine, and which are therefore
-	// no inputs themselves.
+	// Replaced are the Parameters that the features determine. They are therefore no inputs
+	// themselves.
 	Replaced []int
 
 	// Spread are the indices of the features that matter most. The first runs of a study are
 	// spread over them.
 	Spread []int
 
-	// Mean is what is known beforehand of objectives that are errors; see [FeatureMean]. nil if nothing
-	// is.
+	// Mean is the prior knowledge of objectives that are errors; see [FeatureMean]. nil if nothing is.
 	Mean *FeatureMean
 }
 
-// FeatureMean is what is known beforehand, from other data, of the logit of an error as a function of
-// features, but for its level: the posterior mean of a Gaussian process (Matérn-5/2, mean 0) with some
-// values. Models take it for the prior mean of every measured objective with a logit transform, for fractions of errors
-// where it is minimised and of correct answers where it is maximised, as far as measurements agree.
+// FeatureMean is the prior knowledge, from other data, of the logit of an error as a function of features, but for its
+// level: the posterior mean of a Gaussian process (Matérn-5/2, mean 0) with some values. Models take it for the prior
+// mean of every measured objective with a logit transform, for fractions of errors where it is minimised and of correct
+// answers where it is maximised, as far as measurements agree.
 type FeatureMean struct {
 	Points       [][]float64 // features
 	Values       []float64   // of the logit, one for each point
@@ -56,7 +55,7 @@ func (p *Problem) Expected() bool {
 		!slices.ContainsFunc(p.Objectives, func(o Objective) bool { return o.Known == nil && !o.isExpected() })
 }
 
-// MeanOf returns what is known beforehand of objective j, or nil.
+// MeanOf returns the prior knowledge of objective j, or nil.
 func (p *Problem) MeanOf(j int) *FeatureMean {
 	if p.Features == nil || j >= len(p.Objectives) || !p.Objectives[j].isExpected() {
 		return nil

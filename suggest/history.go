@@ -31,9 +31,9 @@ type Evaluation struct {
 	Cost float64
 }
 
-// History is what a study knows. Several evaluations of the same point are
-// pooled as replicates. Runs are in order of completion, and the
-// checkpoints of one run follow each other.
+// History is the knowledge of a study. Several evaluations of the same point are pooled as
+// replicates. Runs are in order of completion, and the checkpoints of one run follow each
+// other.
 type History struct {
 	Evaluations []Evaluation
 

@@ -132,8 +132,8 @@ type Constraint struct {
 	Noise      float64
 }
 
-// Cost is the measure of what a run costs. A designer divides the value of a
-// configuration by it.
+// Cost is the measure of the cost of a run. A designer divides the value of a configuration by
+// it.
 type Cost int
 
 // The measures of cost.
@@ -184,11 +184,11 @@ type Problem struct {
 	// Empty if there is none.
 	Checkpoint string
 
-	// Cost says what a run costs. CostCheckpoint needs a Checkpoint.
+	// Cost is the measure of the cost of a run. CostCheckpoint needs a Checkpoint.
 	Cost Cost
 
-	// RunCost returns what a run costs with CostKnown, a positive number in any unit. It must be
-	// deterministic, fast and safe for concurrent use.
+	// RunCost returns the cost of a run with CostKnown, a positive number in any unit. It must
+	// be deterministic, fast and safe for concurrent use.
 	RunCost func(space.Point) float64
 
 	// Constants are results that can be had without a run, which no configuration is worth that is

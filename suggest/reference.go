@@ -13,13 +13,12 @@ import (
 const referenceMargin = 0.1
 
 // Inferred returns p with the references of its objectives that are inferred (see
-// [Objective].InferReference), from the results of a study, or p itself where none is. A reference is
-// the worst value of the objective on the observed front, and a tenth of the front's range beyond. The
-// front is that of the means of configurations that meet the constraints and are better than the given
-// references, and of the constants, without outliers (see [Attached]). Where there is none it is the front of all finite results, and
-// where there are no results that of the prior's. If the front has no range, the one of all results
-// counts; then the magnitude of the value, or 1. Without any results a reference is the worst possible
-// value, or of magnitude 1e100.
+// [Objective].InferReference), from the results of a study, or p itself where none is. A reference is the worst value
+// of the objective on the observed front, and a tenth of the front's range beyond. The front is computed from the
+// constants and the means of configurations that meet the constraints and are better than the given references, without
+// outliers (see [Attached]). Where there is none it is the front of all finite results, and where there are no results
+// the front of the prior's. If the front has no range, the one of all results counts; then the magnitude of the value,
+// or 1. Without any results a reference is the worst possible value, or of magnitude 1e100.
 func (p *Problem) Inferred(h *History) *Problem {
 	if !p.infersReference() {
 		return p
@@ -127,7 +126,7 @@ func beyond(front, all [][]float64, j int) float64 {
 	return worst + referenceMargin*cmp.Or(worst-best, last-worst, math.Abs(worst), 1)
 }
 
-// setReference sets the reference to that of a cost, or to the nearest that the transform allows.
+// setReference sets the reference to the value of a cost, or to the nearest that the transform allows.
 func (o *Objective) setReference(cost float64) {
 	v := o.Cost(cost)
 	switch o.Transform {

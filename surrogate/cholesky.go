@@ -146,12 +146,12 @@ func minPivot(n int, signalVariance float64) float64 {
 	return 10 * float64(n) * epsilon * signalVariance
 }
 
-// factorise computes the Cholesky factor of a covariance a in place. The
-// function fill must write its lower triangle without jitter; what the memory has
-// above the diagonal is left alone. Factorisation is tried with the multiple smallest of
-// the signal variance added to the diagonal (usually 0, since that changes the
-// posterior least), and then with jitter from firstJitter to lastJitter in steps
-// of ten times. It returns the jitter added, in units of the covariance.
+// factorise computes the Cholesky factor of a covariance a in place. The function fill
+// must write its lower triangle without jitter; memory above the diagonal is left alone.
+// Factorisation is tried with the multiple smallest of the signal variance added to the
+// diagonal (usually 0, since that changes the posterior least), and then with jitter
+// from firstJitter to lastJitter in steps of ten times. It returns the jitter added, in
+// units of the covariance.
 func factorise(a lower, signalVariance, smallest float64, fill func()) (jitter float64, err error) {
 	for multiple := smallest; ; multiple = max(firstJitter, 10*multiple) {
 		// The factor leaves room for the rounding of the products of ten.

@@ -7,10 +7,9 @@ import (
 )
 
 // ErrNotPositiveDefinite is returned, wrapped with the largest jitter tried,
-// by [New], [Fit] and [GP.Append] when the covariance of the observations has
-// no Cholesky factor. It is what a Kernel that is not positive definite leads
-// to; with the kernels of this package and finite observations the jitter
-// suffices.
+// by [New], [Fit] and [GP.Append] when the covariance of the observations has no Cholesky
+// factor. It results from a Kernel that is not positive definite; with the kernels of this
+// package and finite observations the jitter suffices.
 var ErrNotPositiveDefinite = errors.New("covariance is not positive definite")
 
 // Panic messages for the mistakes of a programmer.

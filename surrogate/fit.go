@@ -65,7 +65,7 @@ type Options struct {
 
 	// MaxNoise, if not 0, is about the largest learned noise variance of one run at any
 	// observation, in units of Y². It keeps noise that grows over the space from
-	// explaining what is signal.
+	// explaining signal.
 	MaxNoise float64
 
 	// NoiseSlopes fits Hyperparameters.NoiseSlopes too, unless FixedNoise is given.

@@ -30,9 +30,9 @@ type Hyperparameters struct {
 	// observations.
 	NoiseVariance float64
 
-	// RunVariance is the variance σ_r² >= 0 of noise that all observations of one
-	// group share alike, at the centre x = (½, …, ½), in units of Y². It is part of the
-	// noise of observations without a group, too.
+	// RunVariance is the variance σ_r² >= 0 of noise that all observations of one group
+	// share alike, at the centre x = (½, …, ½), in units of Y². It is also part of the
+	// noise of observations without a group.
 	RunVariance float64
 
 	// NoiseSlopes are the d slopes b_j of the logarithm of the noise variance,

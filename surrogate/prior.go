@@ -11,8 +11,8 @@ type LogNormalPrior struct {
 	Signal, Length Normal
 
 	// Noise is of the average over the observations of the noise variance of one run that its
-	// checkpoints share in part, which is σ_n² without slopes. Run is the same for what the
-	// checkpoints of a run share alike, σ_r².
+	// checkpoints share in part, which is σ_n² without slopes. Run is the same for the noise
+	// that the checkpoints of a run share alike, σ_r².
 	Noise, Run Normal
 
 	Slope, Decay Normal

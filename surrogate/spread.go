@@ -70,7 +70,7 @@ func Spread(obs Observations, o Options, h Hyperparameters, count int, rng *rand
 
 // LogPosterior returns the logarithm of the density that [Fit] maximises, at h: of the observations, in
 // their units, times the prior of the hyperparameters that are fitted, up to a constant of each prior. It
-// compares models of the same observations. Hyperparameters that are not fitted are those of Options; h must be
+// compares models of the same observations. Hyperparameters that are not fitted come from Options; h must be
 // within the bounds of Fit. LogPosterior returns an error if the density cannot be computed.
 func LogPosterior(obs Observations, o Options, h Hyperparameters) (float64, error) {
 	p, err := o.problemAt(obs, h)

@@ -19,7 +19,7 @@ const (
 	smallestPhysicalBatch = "smallest_physical_batch"
 )
 
-// advise adds to the response of one guarantee what the same training would cost with other samplers, if that is less.
+// advise adds to the response of one guarantee the cost of the same training with other samplers, if that is less.
 // Where it takes too much work, it adds nothing.
 func advise(work *meter.Work, r evaluated, response *dparetov1.ComputeEpsilonResponse) {
 	g := response.GetGuarantees()[0]
@@ -50,7 +50,8 @@ func (a adviser) warnf(code, format string, args ...any) {
 	a.guarantee.Warnings = append(a.guarantee.Warnings, &dparetov1.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// unshuffled says what the samplers cost that are known to amplify privacy, with the same noise and size of lots.
+// unshuffled states the cost of the samplers that are known to amplify privacy, with the same noise and size of
+// lots.
 func (a adviser) unshuffled(m privacy.ShuffledGaussian, r evaluated) {
 	clipped, steps := m.NoiseMultiplier, int64(0) // noise relative to the clipping norm
 	var fixedSize privacy.Mechanism = privacy.FixedSizeAddRemoveGaussian{DatasetSize: r.datasetSize, BatchSize: r.lotSize, NoiseMultiplier: clipped}

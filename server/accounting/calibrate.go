@@ -158,7 +158,7 @@ func (c *calibration) ends() (lo, hi point, err error) {
 // precision is the relative precision of a double.
 const precision = 1e-9
 
-// solution is what a search found.
+// solution is the result of a search.
 type solution struct {
 	point
 	reachable bool

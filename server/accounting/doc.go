@@ -47,7 +47,7 @@
 //
 // A walk through a study of 300 trials by the default accountant, one SuggestTrials, the reports of a run of
 // 40 epochs, CompleteTrial and GetFront, takes 0.47 s of processor time. Without the curves of a Function it takes
-// 16 % more, without those of an interpolant 9 %, without nodes 18 %, and without cells minutes. It takes no
+// 16 % more, without the curves of an interpolant 9 %, without nodes 18 %, and without cells minutes. It takes no
 // more without the other three, which serve transactions and other studies.
 //
 // BenchmarkGuarantee and BenchmarkSearch here, and BenchmarkCompute in package spec, measure the parts.

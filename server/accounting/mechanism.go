@@ -27,7 +27,7 @@ type mechanism struct {
 	withLength func(variables map[string]any, length int64) (evaluated, error)
 
 	dpSGD    *dpSGD // nil for other mechanisms than DP-SGD, also as random allocation
-	training *dpSGD // dpSGD, or that of a mechanism within, as Training describes; nil for none
+	training *dpSGD // dpSGD, or the dpSGD of a mechanism within, as Training describes; nil for none
 
 	pure     bool // has a pure guarantee
 	gaussian bool // is Gaussian noise without sampling
@@ -439,7 +439,7 @@ func (d *dpSGD) poisson(e *evaluation, n int64, q, sigma float64) privacy.Mechan
 }
 
 // allocated returns the mechanism of random allocation. All epochs are one run, whose pair is more precise than the sum
-// of those of epochs.
+// of the pairs of epochs.
 func (d *dpSGD) allocated(e *evaluation, lots privacy.FixedSizeGaussian, total int64) evaluated {
 	var perEpoch int64
 	perEpoch, e.err = privacy.StepsPerEpoch(lots.DatasetSize, lots.BatchSize)
@@ -672,7 +672,7 @@ func (c *compiler) zeroConcentrated(path string, m *dparetov1.ZeroConcentratedMe
 }
 
 // randomAllocation compiles random allocation. All epochs are one run, whose pairs are more precise than sums of
-// those of epochs. The library's noise multiplier is relative to the clipping norm under either adjacency.
+// the pairs of epochs. The library's noise multiplier is relative to the clipping norm under either adjacency.
 func (c *compiler) randomAllocation(path string, m *dparetov1.RandomAllocationMechanism) *mechanism {
 	steps := c.integer(join(path, "steps_per_epoch"), m.GetStepsPerEpoch())
 	sigma := c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier())

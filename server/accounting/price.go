@@ -22,8 +22,8 @@ const (
 // defaultPortfolios are the sizes of portfolios that a table has by default.
 var defaultPortfolios = []int64{2, 4, 8}
 
-// priceWork is how many times the work of one ε the table of prices may take, without what it takes to
-// find the runs that a budget affords, which has its own limit.
+// priceWork is how many times the work of one ε the table of prices may take, without the search for
+// the runs that a budget affords, which has its own limit.
 const priceWork = 4
 
 // PriceSearch implements PrivacyService.
@@ -173,7 +173,7 @@ func testOf(req *dparetov1.PriceSearchRequest) (*price.Test, error) {
 	return test, nil
 }
 
-// searchError turns what a search says about its fields into an answer.
+// searchError turns the errors of a search about its fields into an answer.
 func searchError(err error) error {
 	found := privacy.FieldErrors(err)
 	if len(found) == 0 {

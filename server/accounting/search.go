@@ -91,7 +91,7 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 }
 
 // interpolant returns the interpolant of ε up to a limit, or nil if there is none. Functions with the same accountant,
-// sampling, adjacency and δ share it, those of other studies too.
+// sampling, adjacency and δ share it, also across studies.
 func (f *Function) interpolant(limit float64) *privacy.Interpolant {
 	d := f.mechanism.dpSGD
 	key := interpolantKey{f.spec.GetAccountant(), f.spec.GetConversion(), d.sampling, d.adjacency, f.spec.GetDelta(), limit}
@@ -150,7 +150,7 @@ func (s *sharedInterpolants) get(key interpolantKey, build func() *privacy.Inter
 }
 
 // rounding returns a [privacy.Convention] as a function of the number of lots in the data and of
-// epochs, neither whole; without a convention, that of lots of a fixed size.
+// epochs, neither whole. Without a convention it is the function for lots of a fixed size.
 func rounding(c privacy.Convention) func(lots, epochs float64) (q, steps float64) {
 	return func(lots, epochs float64) (q, steps float64) {
 		switch c {

@@ -28,7 +28,7 @@ const (
 	maxEpsilons   = 1000
 	maxParameters = 100
 
-	// estimatedFrom is the number of lengths from whose work that of all is estimated.
+	// estimatedFrom is the number of lengths from whose work the work for all lengths is estimated.
 	estimatedFrom = 5
 )
 

@@ -24,9 +24,9 @@ type Training struct {
 	Uses [][]string
 }
 
-// Training returns the DP-SGD of the mechanism, and false for another mechanism, for one without
-// the number of training records, and for correlated noise. Of a composition it is the first part that names its learning rate, or else
-// the first without a count; of a repeated selection that of a run. named returns the values for expressions.
+// Training returns the DP-SGD of the mechanism, and false for another mechanism, for one without the number of training
+// records, and for correlated noise. Of a composition it is the first part that names its learning rate, or else the
+// first without a count. Of a repeated selection it is the DP-SGD of a run. named returns the values for expressions.
 func (f *Function) Training(named func([]float64) map[string]any) (*Training, bool) {
 	d := f.mechanism.training
 	if d == nil || d.datasetSize == nil || d.bands != nil {

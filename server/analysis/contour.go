@@ -79,7 +79,7 @@ func (a *Analyses) contour(ctx context.Context, r *front.Results, req *dparetov1
 // axes are the indices of an objective and of two parameters.
 type axes struct{ objective, x, y int }
 
-// axesOf checks what a contour is asked for.
+// axesOf checks the axes of a requested contour.
 func axesOf(r *front.Results, req *dparetov1.AnalyzeContourRequest) (axes, error) {
 	objectives, parameters := r.Compiled.Objectives(), r.Compiled.Problem.Space.Parameters
 	index := func(id string) int {

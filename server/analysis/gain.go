@@ -129,7 +129,7 @@ func runsOf(r *front.Results, points []space.Point) []analysis.Run {
 	return runs
 }
 
-// forecastWarnings says what limits the number of runs, and what the forecast does not count.
+// forecastWarnings states the limits on the number of runs, and the omissions of the forecast.
 func forecastWarnings(study *dparetov1.Study, p *engine.Proposal, asked int) []*dparetov1.Warning {
 	var warnings []*dparetov1.Warning
 	add := func(code, format string, args ...any) {

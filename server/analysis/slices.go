@@ -83,7 +83,7 @@ func pointsOf(asked int32, usual, most int) (int, error) {
 	}
 }
 
-// place is where the others of a few parameters are held, and what is believed there.
+// place is where the others of a few parameters are held, with the prediction there.
 type place struct {
 	results  *front.Results
 	model    *model.Model // nil if nothing has been measured

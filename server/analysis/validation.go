@@ -33,7 +33,7 @@ func (a *Analyses) CrossValidate(ctx context.Context, req *dparetov1.CrossValida
 	})
 }
 
-// validation computes how well the model predicts what it has not seen.
+// validation computes how well the model predicts unseen results.
 func (a *Analyses) validation(ctx context.Context, r *front.Results) (*dparetov1.CrossValidateResponse, error) {
 	resp := &dparetov1.CrossValidateResponse{Revision: r.Study.GetRevision()}
 	fitted, err := r.Fitted(ctx)

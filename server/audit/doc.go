@@ -1,4 +1,4 @@
-// Package audit keeps a log of what was changed, by whom: one JSON object on a line for
+// Package audit keeps a log of changes and their callers: one JSON object on a line for
 // every call that changes something or hands out a whole study, and for every such call
 // that was denied.
 //

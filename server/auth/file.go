@@ -23,7 +23,7 @@ import (
 // maxFile bounds the credentials file, in bytes.
 const maxFile = 16 << 20
 
-// Credential is an entry of the file: what a caller presents, and what it may do. It has exactly one
+// Credential is an entry of the file: a caller's credential and its permissions. It has exactly one
 // of TokenHash, CertificateSubject and CertificateSAN.
 type Credential struct {
 	// ID identifies the credential, in logs and for revocation. For a token it is part of the token.

@@ -22,8 +22,8 @@ type Scope int
 const (
 	// Public methods are open to everyone, even without authentication.
 	Public Scope = iota
-	// Anywhere methods concern no study, or leave out what the caller may not see. The caller needs
-	// the role on anything.
+	// Anywhere methods concern no study, or leave out resources that the caller may not see. The
+	// caller needs the role on anything.
 	Anywhere
 	// Study methods concern the study that the request names.
 	Study

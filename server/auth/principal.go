@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Role is what a principal may do. Each role includes the roles below it.
+// Role is a set of permissions of a principal. Each role includes the roles below it.
 type Role int
 
 // The roles, in ascending order.

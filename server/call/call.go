@@ -17,7 +17,7 @@ const RequestIDKey = "x-request-id"
 // maxRequestID bounds the length of an identifier, in bytes.
 const maxRequestID = 100
 
-// Info is what the server knows about a call. It is safe for concurrent use.
+// Info is the server's knowledge about a call. It is safe for concurrent use.
 type Info struct {
 	given     string // by the caller
 	random    uint64

@@ -8,7 +8,7 @@ import (
 
 // A Clock tells the time. It is safe for concurrent use.
 type Clock interface {
-	// Now returns what the wall clock says. It may step, forward and back.
+	// Now returns the time of the wall clock. It may step, forward and back.
 	Now() time.Time
 	// Elapsed returns the time since a fixed moment in the life of the process. It never steps.
 	Elapsed() time.Duration
@@ -23,8 +23,8 @@ type system struct{ start time.Time }
 func (system) Now() time.Time           { return time.Now() }
 func (s system) Elapsed() time.Duration { return time.Since(s.start) }
 
-// Steady returns a function that gives what the wall clock would say had it not been set since this
-// call.
+// Steady returns a function that gives the time of the wall clock as if it had not been set since
+// this call.
 func Steady(c Clock) func() time.Time {
 	start := c.Now().Add(-c.Elapsed())
 	return func() time.Time { return start.Add(c.Elapsed()) }

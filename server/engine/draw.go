@@ -27,7 +27,7 @@ func drawsAtOnce(designer suggest.Designer, study *spec.Study, policy study.Poli
 	}
 }
 
-// draw is what a designer that needs no history has drawn in the transaction of its call.
+// draw is the draw of a designer that needs no history, in the transaction of its call.
 type draw struct {
 	applies   bool // whether the designer draws at once, and one pass is enough
 	trials    []*dparetov1.Trial

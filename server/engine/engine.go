@@ -70,7 +70,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// observe updates what the engine knows after a change of a study.
+// observe updates the engine's state after a change of a study.
 func (e *Engine) observe(events *study.Events) {
 	known := e.cacheOf(events.Cached)
 	for _, move := range events.Moves {

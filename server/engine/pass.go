@@ -118,8 +118,9 @@ func (e *Engine) draw(ctx context.Context, p *pass, study *storev1.StudyRecord) 
 //
 // Draws depend on trial numbers, and no two trials may use the same draw. Trials created by users
 // take numbers but no draws, so earlier draws may go to later numbers. Other calls of this server draw
-// only with designers that draw inside the transaction; then this one does, too. Another server may have
-// made the same draws: then the pass is made again, however often, since one of them gets on every time.
+// only with designers that draw inside the transaction; then this call also does. Another server may
+// have made the same draws: then the pass is made again, however often, since one of them gets on every
+// time.
 func (e *Engine) refresh(ctx context.Context, p *pass, c *study.Change) (raced bool, err error) {
 	next := c.Study.GetNextTrialNumber()
 	switch {
@@ -251,8 +252,8 @@ func (a progress) with(trials []*dparetov1.Trial) progress {
 	return a
 }
 
-// explain says why trials are still missing, if no more will come. left are those of the share of
-// this pass.
+// explain says why trials are still missing, if no more will come. left is the number of missing
+// trials in the share of this pass.
 func (p *pass) explain(c *study.Change, a progress, left int) progress {
 	c.Explain(a.response, a.missing)
 	switch {
@@ -271,9 +272,9 @@ func (p *pass) explain(c *study.Change, a progress, left int) progress {
 	return a
 }
 
-// catchUp returns a demand's progress with a response of its own, which may be changed. It is that of
-// another call with the same request id if that has got further; repeats reports that it has all
-// trials.
+// catchUp returns a demand's progress with a response of its own, which may be changed. It is the
+// progress of another call with the same request id if that call has got further; repeats reports
+// that it has all trials.
 func (d *demand) catchUp(c *study.Change) (now progress, repeats bool, err error) {
 	record, err := d.request.Find(&c.Tx.ReadTx, c.Steady)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Proposal is what a study's designer would hand out next.
+// Proposal is the next suggestion of a study's designer.
 type Proposal struct {
 	// Next are the configurations of the trials to come. They are fewer than asked for if the
 	// designer finds no others, or if the study's policy cannot afford them.

@@ -45,14 +45,14 @@ func (e *Engine) snapshot(ctx context.Context, id, uid string) (*snapshot, error
 	return s, err
 }
 
-// studyCache is what the engine derives from one study.
+// studyCache holds the engine's derived data of one study.
 type studyCache struct {
 	prior    priorCache
 	stopping stopping
 	prepared prepared
 }
 
-// cacheOf returns what the engine has derived from a study.
+// cacheOf returns the engine's derived data of a study.
 func (e *Engine) cacheOf(cached *study.Cached) *studyCache {
 	return study.Derived(cached, func() *studyCache { return new(studyCache) })
 }

@@ -25,7 +25,7 @@ const maxFound = 256
 // there until all are forgotten.
 const maxOpen = 4096
 
-// stopping holds what is known about running trials that may stop early.
+// stopping holds the state of running trials that may stop early.
 type stopping struct {
 	mu     sync.Mutex
 	found  map[int64]int64   // last useful steps that no transaction has asked for yet, by trial number
@@ -172,7 +172,7 @@ func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, run study.Prog
 	})
 }
 
-// forget drops what is known about a completed trial.
+// forget drops the state of a completed trial.
 func (st *stopping) forget(number int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

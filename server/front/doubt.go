@@ -18,7 +18,7 @@ const (
 const (
 	// muchWider is the factor of standard deviations from which on a reader is told of it.
 	muchWider = 1.5
-	// muchLuck is the share of the observed hypervolume below which a reader is told what a model claims.
+	// muchLuck is the share of the observed hypervolume below which a reader is told the model's claim.
 	muchLuck = 0.5
 )
 

@@ -20,7 +20,7 @@ type fits struct {
 // studyFits are the fits of one study: to all measurements, and to final ones only.
 type studyFits struct{ all, final fits }
 
-// fits returns what is cached for results.
+// fits returns the cached fits for results.
 func (r *Results) fits(finalOnly bool) *fits {
 	both := study.Derived(r.cached, func() *studyFits { return new(studyFits) })
 	if finalOnly {
@@ -29,5 +29,5 @@ func (r *Results) fits(finalOnly bool) *fits {
 	return &both.all
 }
 
-// kept returns what is cached for these results.
+// kept returns the cached fits for these results.
 func (r *Results) kept() *fits { return r.fits(r.finalOnly) }

@@ -221,7 +221,7 @@ func (r *Results) modelOf(ctx context.Context, n int, o model.Options) (m *model
 	return m, err
 }
 
-// estimates returns what a model says of the measured configurations, in the pool.
+// estimates returns a model's estimates at the measured configurations, in the pool.
 func (r *Results) estimates(ctx context.Context, m *model.Model) (estimates []model.Estimate, err error) {
 	err = r.fronts.pool.Run(ctx, pool.Analysis, func(context.Context) error {
 		estimates = m.Estimates()

@@ -13,7 +13,7 @@ import (
 	"github.com/dpareto/dpareto/server/study"
 )
 
-// latest caches what is computed from the latest requested revision of a study. Callers that ask for
+// latest caches results computed from the latest requested revision of a study. Callers that ask for
 // the same revision share one computation, and wait for it without holding a lock. If all callers
 // give up, it is cancelled.
 type latest[T any] struct {
@@ -126,7 +126,7 @@ func newKept[T any]() *kept[T] {
 	return &kept[T]{requests}
 }
 
-// of returns the results of a request. They replace those of the least recently used one.
+// of returns the results of a request. They replace the results of the least recently used request.
 func (k *kept[T]) of(request string) *latest[*T] {
 	added := new(latest[*T])
 	if before, ok, _ := k.requests.PeekOrAdd(request, added); ok {

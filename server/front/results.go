@@ -30,7 +30,7 @@ type Data struct {
 	revision       int64
 	finalOnly      bool // without intermediate measurements
 	Compiled       *spec.Study
-	problem        *suggest.Problem // that of Compiled, with the references that follow from the measurements
+	problem        *suggest.Problem // the problem of Compiled, with the references that follow from the measurements
 	Configurations []Configuration  // in the order of their first measurement
 	completed      int64            // number of trials completed so far, in any state
 }

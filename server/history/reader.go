@@ -22,13 +22,13 @@ import (
 
 // Reader reads the trials of one study again and again. It is not safe for concurrent use.
 type Reader struct {
-	// Compiled says which points and evaluations the trials are. It is the study's own, or that of a
-	// study for which this one is a prior study.
+	// Compiled says which points and evaluations the trials are. It belongs to the study itself, or
+	// to a study for which this one is a prior study.
 	Compiled *spec.Study
 	// Values are the values of parameters that the trials lack, by id.
 	Values map[string]*dparetov1.Value
-	// OtherSteps says that steps count another checkpoint parameter than that of Compiled. Then only
-	// final measurements are read, as complete runs.
+	// OtherSteps says that steps count another checkpoint parameter than the one of Compiled. Then
+	// only final measurements are read, as complete runs.
 	OtherSteps bool
 
 	trials    Trials // but for Pending; append-only: views share it
@@ -42,8 +42,8 @@ type Reader struct {
 // Size returns the number of measurements that the reader keeps.
 func (r *Reader) Size() int { return len(r.trials.Evaluations) }
 
-// Read returns the trials as of a view, which must not be older than that of an earlier call. record
-// is the study's, from the same view.
+// Read returns the trials as of a view, which must not be older than the view of an earlier call.
+// record is the study's, from the same view.
 func (r *Reader) Read(ctx context.Context, tx *store.ReadTx, record *storev1.StudyRecord) (Trials, error) {
 	if err := r.update(ctx, tx, record); err != nil {
 		r.forget()
@@ -63,7 +63,7 @@ func (r *Reader) Read(ctx context.Context, tx *store.ReadTx, record *storev1.Stu
 	return out, nil
 }
 
-// forget drops what was read.
+// forget drops all trials read.
 func (r *Reader) forget() {
 	*r = Reader{Compiled: r.Compiled, Values: r.Values, OtherSteps: r.OtherSteps}
 }

@@ -454,6 +454,6 @@ func (e *endlessStream) RecvMsg(m any) error {
 	case err := <-received:
 		return err
 	case <-e.ctx.Done():
-		return e.ctx.Err() // once the handler returns, the pending RecvMsg does, too
+		return e.ctx.Err() // once the handler returns, the pending RecvMsg also does
 	}
 }

@@ -128,7 +128,7 @@ func (g *Guard) logCall(ctx context.Context, method string, req any, code codes.
 	case err == nil:
 	case isFault(code):
 		attrs = append(attrs, slog.Any("error", err))
-	default: // the text may repeat what the caller sent
+	default: // the text may repeat the caller's input
 		attrs = append(attrs, slog.String("error", clip(err.Error())))
 	}
 	g.logger.LogAttrs(ctx, level, text, attrs...)

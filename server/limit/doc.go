@@ -1,4 +1,4 @@
-// Package limit keeps callers from using up a server: bounds on what is stored, on calls
+// Package limit keeps callers from using up a server: bounds on stored data, on calls
 // and streams at a time, in total and for each principal, on the time of a call, on
 // connections, and on how loud failed authentication can be.
 //

@@ -43,7 +43,7 @@ func IsQuick(size int32, filter, order string) bool {
 	return size <= defaultPageSize && filter == "" && order == ""
 }
 
-// Query is what the pages of a list have in common.
+// Query is the part that the pages of a list have in common.
 type Query struct {
 	digest   [8]byte
 	size     int

@@ -238,7 +238,7 @@ func (p *Pool) next() *ticket {
 	return first
 }
 
-// before reports whether the turn of a comes before that of b, of the same kind.
+// before reports whether the turn of a comes before the turn of b, of the same kind.
 func (p *Pool) before(a, b *Task) bool {
 	return cmp.Or(cmp.Compare(p.served[a.queue], p.served[b.queue]), cmp.Compare(a.place, b.place)) < 0
 }

@@ -15,7 +15,7 @@ const (
 	// its messages, not to their sum.
 	importPath = "/v1/studies:import"
 	// bodyTime is how long the server waits for a body in all. In a stream it waits so long for every
-	// streamStretch bytes, since nobody knows how long a stream is.
+	// streamStretch bytes, since the length of a stream is unknown.
 	bodyTime = time.Minute
 	// streamStretch bounds how slow a stream may be, at 1 KiB per second.
 	streamStretch = 64 << 10

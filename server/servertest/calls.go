@@ -84,7 +84,7 @@ func (f *Fixture) Front(study string, kind dparetov1.FrontKind) *dparetov1.Front
 	return resp.GetFront()
 }
 
-// Ledger returns what a study has cost at a δ, 0 for its own.
+// Ledger returns the cost of a study at a δ, 0 for its own.
 func (f *Fixture) Ledger(study string, delta float64) *dparetov1.GetPrivacyLedgerResponse {
 	f.T.Helper()
 	resp, err := dparetov1.NewPrivacyServiceClient(f.Conn).GetPrivacyLedger(f.T.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: study, Delta: delta})
@@ -156,7 +156,7 @@ func (f *Fixture) Checkpoints(trial *dparetov1.Trial) int {
 	return kept
 }
 
-// Exported returns what the export of a study holds.
+// Exported returns the contents of the export of a study.
 func (f *Fixture) Exported(study string) (*dparetov1.ExportedStudy, []*dparetov1.ExportedTrial) {
 	f.T.Helper()
 	var s *dparetov1.ExportedStudy

@@ -1,4 +1,4 @@
-// Package servertest is for tests of what the assembled server does, which lie beside the rooms that do it.
+// Package servertest is for tests of the assembled server, which lie in the packages that do the work.
 //
 //   - fixture.go: Fixture, a server on a store, which can be stopped and started again
 //   - callers.go: Guarded, a server that knows its callers

@@ -127,7 +127,7 @@ func (f *Fixture) Serve() {
 	})
 }
 
-// gate holds what a server writes to a study outside of calls: the end of a preparation.
+// gate holds the writes of a server to a study outside of calls: the end of a preparation.
 type gate struct {
 	scope   store.Scope
 	once    sync.Once

@@ -306,7 +306,7 @@ func SearchSpec(mean, eta float64) *dparetov1.StudySpec {
 	return WithLedgers(s)
 }
 
-// Single gives a spec a single cost, that of a μ-GDP mechanism, at δ = 1e-6.
+// Single gives a spec a single cost, the cost of a μ-GDP mechanism, at δ = 1e-6.
 func Single(s *dparetov1.StudySpec, mu string) *dparetov1.StudySpec {
 	p := s.GetMetrics()[0].GetComputed().GetPrivacy()
 	p.GetGaussian().Sensitivity, p.GetGaussian().StandardDeviation = mu, "sigma/sigma"

@@ -24,7 +24,7 @@
 //
 // The model (model_test.go) sees each call as the server received and answered it, whether or not
 // the answer arrives. In the end the network, the disk and the clock calm down, what is open is
-// completed, and what the server has is compared with what it said. The invariants:
+// completed, and the server's state is compared with its answers. The invariants:
 //
 //   - what was acknowledged is there, and what was refused is not;
 //   - in true time a trial has at most one live lease;

@@ -42,7 +42,7 @@ func CompileInto(fields *invalid.Fields, path string, spec *dparetov1.StudySpec,
 	return c.compile()
 }
 
-// violations are what is wrong with a spec. All compilers of a spec share them.
+// violations are the faults of a spec. All compilers of a spec share them.
 type violations struct {
 	path   string
 	fields *invalid.Fields

@@ -54,8 +54,8 @@ func (c *spaceCompiler) compile() (s *space.Space, isNamed bool) {
 	return s, isNamed
 }
 
-// uniqueIDs checks the ids of parameters and metrics, and reports whether those of parameters are
-// valid.
+// uniqueIDs checks the ids of parameters and metrics, and reports whether the ids of parameters
+// are valid.
 func (c *spaceCompiler) uniqueIDs() bool {
 	before := c.fields.Len()
 	seen := make(map[string]string)

@@ -56,7 +56,7 @@ func defaultFeatures(spec *dparetov1.StudySpec) *dparetov1.DpSgdFeatures {
 	}
 	filled := proto.CloneOf(declared)
 	if filled == nil {
-		// The records of a private study may be those of the public runs: nobody has said that they are not.
+		// A private study may have the records of the public runs: the spec does not exclude it.
 		filled = &dparetov1.DpSgdFeatures{WithoutPublicRuns: spec.GetPrivateMode() != nil}
 	}
 	filled.LearningRate = cmp.Or(filled.GetLearningRate(), named.GetLearningRate())
@@ -117,7 +117,7 @@ func (c *compiler) trainers(environment *expression.Environment) {
 	}
 }
 
-// agree checks that features say what the mechanism says that names its learning rate, and returns the path at
+// agree checks that features agree with the mechanism that names its learning rate, and returns the path at
 // which the spec names it.
 func (c *compiler) agree(field string, declared *dparetov1.DpSgdFeatures) (path string) {
 	named, ok := namedTrainer(c.spec)

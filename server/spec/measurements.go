@@ -165,7 +165,7 @@ func checkValue(field string, m *metric, value *dparetov1.MetricValue, fields *i
 	}
 }
 
-// checkNoise checks a reported value against what the spec says of the metric's noise.
+// checkNoise checks a reported value against the noise that the spec gives for the metric.
 func checkNoise(field string, m *metric, value *dparetov1.MetricValue, fields *invalid.Fields) {
 	runs := value.GetRuns()
 	switch m.spec.GetReported().GetNoise() {

@@ -106,9 +106,9 @@ func renamed(err error, from, to string) error {
 	return fields.Err()
 }
 
-// Recompute replaces a metric of a trial and of its measurements, those of past attempts included,
-// and the warnings about it. compute returns the metric at a configuration, like ComputeOne. It
-// reports whether a worker's own value differs from the computed one.
+// Recompute replaces a metric of a trial and of its measurements, past attempts included, and the
+// warnings about it. compute returns the metric at a configuration, like ComputeOne. It reports
+// whether a worker's own value differs from the computed one.
 func (c *Measurements) Recompute(trial *dparetov1.Trial, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (differs bool) {
 	if trial.ComputedMetrics == nil {
 		trial.ComputedMetrics = make(map[string]*dparetov1.MetricValue)

@@ -17,8 +17,8 @@ type Study struct {
 	Problem *suggest.Problem
 	// Warnings concern every reader of the study's results.
 	Warnings []*dparetov1.Warning
-	// Terms is for what a package above has compiled of the spec before it shares the study (see package
-	// publish/private), nil in ordinary studies.
+	// Terms is for data that a package above has compiled from the spec before it shares the study (see
+	// package publish/private), nil in ordinary studies.
 	Terms any
 
 	Points       *Points

@@ -31,8 +31,8 @@ const (
 	warnNotCovered  = "NOT_COVERED"
 )
 
-// Spending computes what the runs of a study cost the training records. It is safe for concurrent
-// use.
+// Spending computes the cost of the runs of a study to the training records. It is safe for
+// concurrent use.
 type Spending struct {
 	studies *study.Studies
 	store   *store.Store
@@ -195,7 +195,7 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 	case attempts == 0 && state == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED, runs, reached)
 		return nil
-	case attempts == 0 && trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED: // it ran elsewhere, nobody knows how far
+	case attempts == 0 && trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED: // it ran elsewhere, to an unknown step
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED, runs, last)
 		return nil
 	case attempts == 0: // it was never handed out

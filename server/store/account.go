@@ -16,7 +16,7 @@ var ErrOverspent = errors.New("store: the charges exceed the budget")
 
 // ChargeKey identifies a charge within a ledger.
 type ChargeKey struct {
-	// Resource is the name of what was charged.
+	// Resource is the name of the charged resource.
 	Resource string
 	// StudyUID is the uid of the study, or empty.
 	StudyUID string
@@ -40,7 +40,7 @@ type Account struct {
 // composition for interactive differential privacy with adaptive privacy-loss parameters", 2023).
 //
 // The error is ErrOverspent if the charges exceed ε or half of δ. It matches ErrCorrupt if a record
-// of the ledger is damaged or lost, because what it spent is then unknown.
+// of the ledger is damaged or lost, because its spending is then unknown.
 func (t *ReadTx) Account(ledger string, record *storev1.LedgerRecord) (*Account, error) {
 	if err := t.CheckWhole(LedgerScope(ledger)); err != nil {
 		return nil, fmt.Errorf("store: ledger %q: %w", ledger, err)

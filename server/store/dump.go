@@ -86,7 +86,7 @@ func newDumper(w io.Writer) *dumper {
 	return d
 }
 
-// put writes a record. The first one writes the header, too.
+// put writes a record. The first one also writes the header.
 func (d *dumper) put(key string, value []byte) error {
 	if d.n++; d.n > 1 {
 		d.line = d.line[:0]

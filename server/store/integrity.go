@@ -86,7 +86,7 @@ type scoped interface {
 	total(scope Scope) (total, error)
 	// beneath returns the reader of sealed values, without a limit to scopes.
 	beneath() Reader
-	// flushed reports whether the stored totals are those of the transaction's state.
+	// flushed reports whether the stored totals match the transaction's state.
 	flushed() bool
 }
 
@@ -304,7 +304,7 @@ func putTotal(w ReadWriter, scope Scope, t total) error {
 	return nil
 }
 
-// sum adds up the records of a scope. The faults match ErrCorrupt, but for those of the KV.
+// sum adds up the records of a scope. The faults match ErrCorrupt, except the faults of the KV.
 func (s sealedReader) sum(scope Scope) (found total, faults []error) {
 	err := s.r.Scan(string(scope)+separator, "", func(key string, sealed []byte) (bool, error) {
 		found.add(key, sealed)

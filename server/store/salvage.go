@@ -14,7 +14,7 @@ type Salvage struct {
 
 // Keep writes a sealed record to w if its checksum holds. Otherwise it returns an error that matches
 // ErrCorrupt and names the record. Damage can make a record appear twice; a second version that
-// differs is such an error, too.
+// differs is also such an error.
 func (s *Salvage) Keep(w ReadWriter, key string, sealed []byte) error {
 	if _, err := unseal(key, sealed); err != nil {
 		return err

@@ -11,7 +11,7 @@ type Shared interface {
 	KV
 	// TryLock takes a lock that one process holds at a time, and reports whether it was free. The lock
 	// is free again after unlock, and when the process ends or loses its connection: it saves work, and
-	// is no proof that nobody else does the same. A process must not take a lock that it holds.
+	// is no proof that no other process does the same. A process must not take a lock that it holds.
 	TryLock(ctx context.Context, name string) (unlock func(), taken bool, err error)
 	// Announce tells the other processes, soon, that a scope has changed. Announcements can be lost.
 	Announce(scope Scope)
@@ -19,19 +19,21 @@ type Shared interface {
 	// announcements may have been lost or the store may have lost commits, before anything is read
 	// from it then. They must be quick. Call it once.
 	Listen(changed func(Scope), renewed func())
-	// Now returns about what the clock of the KV says, without asking it. All processes see the same clock.
+	// Now returns the approximate time of the clock of the KV, without asking it. All processes see the same
+	// clock.
 	Now() time.Time
 }
 
 // Timed is a Reader of a Shared KV, which knows the time in its transaction.
 type Timed interface {
-	// Time returns what the clock of the KV says, and since when this process has seen it go on without a
+	// Time returns the time of the clock of the KV, and since when this process has seen it run without a
 	// step. All processes see the same clock.
 	Time() (now, since time.Time)
 }
 
-// Time returns what the clock of a Shared KV says in the transaction, and since when this process has
-// seen it go on without a step. ok is false for a KV that one process has alone: its own clock counts.
+// Time returns the time of the clock of a Shared KV in the transaction, and since when this process
+// has seen it run without a step. ok is false for a KV that one process has alone: its own clock
+// counts.
 func (t *ReadTx) Time() (now, since time.Time, ok bool) {
 	if t.timed == nil {
 		return now, since, false
@@ -40,7 +42,8 @@ func (t *ReadTx) Time() (now, since time.Time, ok bool) {
 	return now, since, true
 }
 
-// Now returns about what the clock of a Shared KV says, and otherwise false: the process's own clock counts.
+// Now returns the approximate time of the clock of a Shared KV, and otherwise false: the process's own clock
+// counts.
 func (s *Store) Now() (now time.Time, ok bool) {
 	if s.shared == nil {
 		return now, false
@@ -57,7 +60,7 @@ func (s *Store) timed(r Reader) Timed {
 	return timed
 }
 
-// IsShared reports whether other processes may use the store, too.
+// IsShared reports whether other processes may also use the store.
 func (s *Store) IsShared() bool { return s.shared != nil }
 
 // Listen sets the functions that are called when another process has changed a scope, and when such

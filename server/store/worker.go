@@ -1,6 +1,7 @@
 package store
 
-// Worker returns the name of the principal that uses a worker id in a study, "" if nobody does.
+// Worker returns the name of the principal that uses a worker id in a study, "" if no principal
+// does.
 func (t *ReadTx) Worker(study, id string) (principal string, err error) {
 	value, err := t.r.Get(named(StudyScope(study), workerKind, id))
 	return string(value), err

@@ -96,9 +96,9 @@ func (c *Cached) hasSpec(spec *dparetov1.StudySpec) bool {
 	return c.Compiled.Spec == spec || proto.Equal(c.Compiled.Spec, spec)
 }
 
-// cache keeps studies by name. Every transaction asks it with the record that it has read, so that it never
-// gives what another server, or an import, has overtaken: the spec is that of the record, and what is
-// derived is of the same lineage, whose completed trials never change.
+// cache keeps studies by name. Every transaction asks it with the record that it has read, so it never
+// gives a study that another server, or an import, has overtaken. The spec is the spec of the record.
+// Derived data have the same lineage, whose completed trials never change.
 type cache struct {
 	limit int // on the measurements of all studies
 
@@ -121,7 +121,7 @@ func newCache(studies, measurements int) *cache {
 	return c
 }
 
-// unlock releases the lock and drops what was evicted.
+// unlock releases the lock and drops evicted studies.
 func (c *cache) unlock() {
 	dropped := c.dropped
 	c.dropped = nil

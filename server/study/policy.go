@@ -13,9 +13,9 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Policy decides what a study may spend, what it keeps of reports, and what it shows. Studies that
-// publish results under a guarantee have a policy of package publish/private. All others have
-// Ordinary, which allows, keeps and shows everything.
+// Policy decides the budgets of a study, the parts of reports that it keeps, and its visible
+// results. Studies that publish results under a guarantee have a policy of package
+// publish/private. All others have Ordinary, which allows, keeps and shows everything.
 //
 // Methods with a *Change run inside its transaction, and may run more than once (see store.KV).
 type Policy interface {
@@ -36,7 +36,7 @@ type AtCreation interface {
 	// noise and warnings. compiled is nil if the rest of the spec has violations. record is the study
 	// that has the spec, or had another before an update, and nil for a new study.
 	Compile(fields *invalid.Fields, asked *dparetov1.StudySpec, compiled *spec.Study, record *storev1.StudyRecord)
-	// FixTerms fixes what a new study may spend. It may account many configurations, or draw many that
+	// FixTerms fixes the budgets of a new study. It may account many configurations, or draw many that
 	// the constraints refuse, so it runs in the pool, outside transactions.
 	FixTerms(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error
 	// Prepare sets the publication of an unprepared study (see Traits). It may take up to minutes for a
@@ -62,8 +62,8 @@ type AtSuggestion interface {
 
 // AtCompletion is the part of a policy that acts when a worker reports, and when a trial ends.
 type AtCompletion interface {
-	// Keep returns what the study keeps of a measurement by the attempt that the trial shows. The
-	// record may lack the trial's measurements: see Change.MeasurementAt.
+	// Keep returns the part that the study keeps of a measurement by the attempt that the trial
+	// shows. The record may lack the trial's measurements: see Change.MeasurementAt.
 	Keep(c *Change, record *storev1.TrialRecord, r Report) (Kept, error)
 	// Redact returns what may be stored of a worker's request: the request itself, or a copy without
 	// what it says about the data.
@@ -132,7 +132,7 @@ type Report struct {
 	Final       bool
 }
 
-// Kept is what a study keeps of a report.
+// Kept is the part of a report that a study keeps.
 type Kept struct {
 	Measurement *dparetov1.Measurement
 	Warnings    []*dparetov1.Warning

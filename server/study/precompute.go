@@ -127,7 +127,7 @@ func (t *Trials) precomputeReport(ctx context.Context, r reported) (read configu
 		}
 		point, err := PointOf(of.Compiled, trial)
 		if err != nil {
-			return nil, nil //nolint:nilerr // the spec may have changed; the transaction finds what is wrong
+			return nil, nil //nolint:nilerr // the spec may have changed; the transaction finds the fault
 		}
 		read = configuration{of.Compiled, point}
 		missing := []computation{metricsAt(of.Compiled, point, r.measurement.GetStep())}
@@ -140,7 +140,7 @@ func (t *Trials) precomputeReport(ctx context.Context, r reported) (read configu
 	return read, err
 }
 
-// Assess computes what the policy of a study needs to afford the open trials that a worker may get.
+// Assess computes the needs of a study's policy to afford the open trials that a worker may get.
 func (s *Studies) Assess(ctx context.Context, id, worker string, resume bool) error {
 	return precompute(ctx, s, id, func(of *Cached) (missing []computation, err error) {
 		assessor, ok := s.Policy(of.Compiled.Spec).(Assessor)

@@ -21,7 +21,7 @@ import (
 const (
 	// MaxMeasurements bounds the intermediate measurements of one attempt.
 	MaxMeasurements = 2000
-	// MaxTrialMeasurements bounds those of all attempts at one trial.
+	// MaxTrialMeasurements bounds the measurements of all attempts at one trial.
 	MaxTrialMeasurements = 3 * MaxMeasurements
 )
 
@@ -257,7 +257,7 @@ func (c *trialChange) succeed(r Report) error {
 	return nil
 }
 
-// keep returns what the policy keeps of a report.
+// keep returns the part of a report that the policy keeps.
 func (c *trialChange) keep(r Report) (Kept, error) {
 	record := c.record
 	if r.Measurement.GetSeeded() && c.Policy.Traits().Prepaid {

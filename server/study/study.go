@@ -294,7 +294,7 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 	if err != nil {
 		return nil, err
 	}
-	free, err := s.store.Lock(ctx, resource.StudyName(id)) // imports hold it, too
+	free, err := s.store.Lock(ctx, resource.StudyName(id)) // imports also hold it
 	if err != nil {
 		return nil, err
 	}

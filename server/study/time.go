@@ -13,8 +13,8 @@ import (
 // smallStep is by how much the clock of a database may be set without being seen to step.
 const smallStep = time.Second
 
-// reading is what the clock by which leases end says in a transaction. If other servers use the store,
-// too, that is the clock of its database; otherwise it is the process's own, which never steps.
+// reading is the time, in a transaction, of the clock by which leases end. If other servers use the
+// store, too, that is the clock of its database; otherwise it is the process's own, which never steps.
 type reading struct {
 	clock   uint64        // which clock: the process's random number, or 0 for a database's
 	elapsed time.Duration // since the start of the process, or since 1970
@@ -79,10 +79,10 @@ func (r reading) leaseEnd(length time.Duration) *storev1.LeaseEnd {
 	return &storev1.LeaseEnd{Clock: r.clock, Elapsed: durationpb.New(r.elapsed + length), Length: durationpb.New(length)}
 }
 
-// isExpired reports whether a lease has run out. Nobody knows how long ago a lease was granted by
-// another process that had the store alone, before this server came, or before the clock of the
-// database was set: such a lease lasts its full length again. One that was granted a little later than now is
-// new: a clock that is set back by less than smallStep does not count as set.
+// isExpired reports whether a lease has run out. The age of a lease is unknown if it was granted by another
+// process that had the store alone, before this server came, or before the clock of the database was set.
+// Such a lease lasts its full length again. One that was granted a little later than now is new: a clock that
+// is set back by less than smallStep does not count as set.
 func (r reading) isExpired(end *storev1.LeaseEnd) bool {
 	until, length := end.GetElapsed().AsDuration(), end.GetLength().AsDuration()
 	granted := until - length

@@ -68,8 +68,8 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 
 // noteDesignChange notes that a new spec changes which trials the study will have, or which of them
 // a release may choose, if it comes after the first trial was created. From then on a worker may
-// know a result, before the server does. The first change stays noted: undoing it may depend on
-// results, too.
+// know a result, before the server does. The first change stays noted: undoing it may also depend
+// on results.
 func (c *Change) noteDesignChange(after *dparetov1.StudySpec) {
 	study := c.Study.GetStudy()
 	if c.Study.GetNextTrialNumber() == 1 || study.GetDesignChange() != nil || c.Policy.Traits().Prepaid {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpareto/dpareto/server/web/statement"
 )
 
-// statementPolicy is that of pages, but for the style in the document: it can be kept as a file.
+// statementPolicy is the policy of pages, except for the style in the document: it can be kept as a file.
 const statementPolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 // showStatement shows a statement to print: /studies/{study}/statement?trial=7&sampler=poisson. A study with

@@ -19,7 +19,7 @@ type Options = site.Options
 type views struct{ *site.Site }
 
 // Handler returns the handler of the page, for all paths. It makes calls over conn, which must
-// outlive it. Whoever mounts it checks the Host header and refuses requests that other sites forge.
+// outlive it. The caller checks the Host header and refuses requests that other sites forge.
 func Handler(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 	of, err := site.New(conn, o)
 	if err != nil {

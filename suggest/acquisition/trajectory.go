@@ -98,7 +98,7 @@ type trajectorySum struct {
 // so far, counts.
 func (s *trajectorySum) strip(left, right, height float64, distributions []Distribution) {
 	best, value, partial := -1, math.Inf(-1), Partial{}
-	before := value // what the checkpoint before the best is worth
+	before := value // the value of the checkpoint before the best
 	begin := math.Max(left, s.known[0])
 	if s.last >= 0 && s.known[s.last] < left {
 		// Likely the best again, so that the others need not be computed.

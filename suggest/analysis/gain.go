@@ -32,23 +32,23 @@ type Forecast struct {
 
 // Gain is by how much some runs enlarge the hypervolume of the posterior front.
 type Gain struct {
-	// Mean, and 5 % and 95 % quantiles over what the runs may measure. A gain is negative where
-	// the runs show that the front is not as good as it looked.
+	// Mean, and 5 % and 95 % quantiles over possible measurements of the runs. A gain is
+	// negative where the runs show that the front is not as good as it looked.
 	Mean, Lower, Upper float64
 
 	// Probability is the probability that the gain exceeds 1 % of Forecast.Hypervolume.
 	Probability float64
 
-	// Cost is what the runs cost in all, in the unit of [suggest.Problem].Cost, on average. It is
-	// NaN if costs are measured and none is known.
+	// Cost is the total cost of the runs, in the unit of [suggest.Problem].Cost, on average. It
+	// is NaN if costs are measured and none is known.
 	Cost float64
 }
 
 // worthwhile is the gain, relative to the hypervolume, that Gain.Probability is about.
 const worthwhile = 0.01
 
-// ForecastGain returns what the next runs are expected to gain once the pending ones are complete.
-// All are non-empty.
+// ForecastGain returns the expected gain of the next runs once the pending ones are complete. All
+// are non-empty.
 //
 // The gain is the difference that a reader of the posterior front will see. An outcome of all
 // runs is drawn from the joint posterior, noise included. The model learns the outcome, and the
@@ -60,7 +60,7 @@ const worthwhile = 0.01
 //
 // The model keeps its hyperparameters, and the runs are chosen before their results are seen. A
 // search that sees results in between is expected to gain as much or more, if the model is right.
-// The errors are those of the surrogate and of ctx.
+// The errors come from the surrogate and from ctx.
 func ForecastGain(ctx context.Context, m *model.Model, pending, next []Run, seed uint64) (Forecast, error) {
 	f, err := newForecaster(m, slices.Concat(pending, next))
 	if err != nil {
@@ -119,7 +119,7 @@ func gain(all []float64, threshold, cost float64) Gain {
 	return g
 }
 
-// costs returns what the first run costs, the first two, and so on.
+// costs returns the costs of the first run, of the first two, and so on.
 func costs(m *model.Model, runs []Run) []float64 {
 	p := m.Problem()
 	costs := make([]float64, len(runs))

@@ -35,10 +35,10 @@ const (
 	knownResamples = 400
 )
 
-// Interval is an estimate with the 5 % and 95 % quantiles of what it may be.
+// Interval is an estimate with the 5 % and 95 % quantiles of its possible values.
 type Interval struct{ Value, Lower, Upper float64 }
 
-// Sensitivity says what the parameters contribute to the variation of one objective.
+// Sensitivity holds the contributions of the parameters to the variation of one objective.
 type Sensitivity struct {
 	// Variance is the variance of the objective, on the scale of its transform, where the
 	// parameters are independent and uniform on their own scales. It is NaN where the objective
@@ -69,11 +69,10 @@ type Sensitivity struct {
 // The indices of functions drawn from the posterior are estimated on randomised quasi-random
 // designs, which are resampled for every function. So the intervals hold the uncertainty of the
 // posterior and of the estimate, as in L. Le Gratiet, C. Cannamela, B. Iooss, "A Bayesian Approach
-// for Global Sensitivity Analysis of (Multifidelity) Computer Codes", SIAM/ASA Journal on
-// Uncertainty Quantification 2, 2014. The functions have different hyperparameters, too. Where measurements
-// are few or noisy for the number of parameters, the posterior has interactions that the function
-// may lack, and total indices come out too large. Estimates are medians.
-// Importance returns the context's error.
+// for Global Sensitivity Analysis of (Multifidelity) Computer Codes", SIAM/ASA Journal on Uncertainty
+// Quantification 2, 2014. The functions also have different hyperparameters. Where measurements are few or
+// noisy for the number of parameters, the posterior has interactions that the function may lack, and total
+// indices come out too large. Estimates are medians. Importance returns the context's error.
 func Importance(ctx context.Context, p *suggest.Problem, models []*model.Model, j int, seed uint64) (*Sensitivity, error) {
 	f, err := newFunctions(p, likeliest(models, j), j, seed)
 	if err != nil {

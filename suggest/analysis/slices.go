@@ -33,7 +33,7 @@ func Values(p *space.Parameter, n int) []float64 {
 	return values
 }
 
-// Predict returns what is believed of objective j at points: the median and the 5 % and 95 %
+// Predict returns the prediction of objective j at points: the median and the 5 % and 95 %
 // quantiles of its posterior in m, or the exact value if m is nil or has no surrogate for it; the
 // objective must then be known. Predictions are NaN where a known objective is not finite. Only
 // coordinates that exist at a point matter. Predict returns the context's error.

@@ -47,7 +47,7 @@ type ValidationPoint struct {
 // is slightly optimistic where there are few. With a checkpoint parameter, configurations that
 // differ in it alone are states of the same runs, and are left out together.
 //
-// Predictions are those of the posterior that reports show, see [model.Model.LeaveOut], whose errors are
+// Predictions come from the posterior that reports show, see [model.Model.LeaveOut], whose errors are
 // returned. Whether an interval holds a measurement is decided on the scale of the surrogate.
 func CrossValidate(ctx context.Context, m *model.Model) ([]Validation, error) {
 	var all []Validation

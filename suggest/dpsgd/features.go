@@ -39,8 +39,8 @@ func (r Run) Coordinates(normalized bool) [Coordinates]float64 {
 	}
 }
 
-// lengths are typical length scales of the logit of an error in the coordinates. They are what a
-// Gaussian process fitted to runs of linear models on Adult, MNIST and breast cancer, rounded.
+// lengths are typical length scales of the logit of an error in the coordinates. They come from
+// a Gaussian process fitted to runs of linear models on Adult, MNIST and breast cancer, rounded.
 var lengths = [Coordinates]float64{3, 7, 5, 20, 15}
 
 // centres are typical coordinates, in the middle of those runs, rounded.

@@ -17,7 +17,7 @@ import (
 //go:embed public.csv
 var publicRuns []byte
 
-// PublicRun is a run on public data and what it came to.
+// PublicRun is a run on public data with its result.
 type PublicRun struct {
 	Surface    string // data set, model and optimizer
 	Dataset    string

@@ -22,7 +22,7 @@ type Cache struct {
 	earlier memo[*surrogate.GP]
 }
 
-// hyperparameters returns what was learned under a digest.
+// hyperparameters returns the values learned under a digest.
 func (c *Cache) hyperparameters(key digest) (learned, bool) {
 	if c == nil {
 		return learned{}, false

@@ -16,8 +16,8 @@ type Check struct {
 	// Contradicted is set if the measurements contradict the model. Reports then show the measured values without intervals.
 	Contradicted bool
 
-	// Claimed is the hypervolume that the model claims for the evaluated configurations, and Observed that of
-	// their measured values.
+	// Claimed is the hypervolume that the model claims for the evaluated configurations. Observed is the
+	// hypervolume of their measured values.
 	Claimed, Observed float64
 
 	// Inflation holds for each metric the factor, at least 1, by which standard deviations are larger than the model's:
@@ -29,7 +29,7 @@ type Check struct {
 func (m *Model) Check() Check { return m.checked }
 
 const (
-	// mostKept is the share above which a model must be unsure of what it claims.
+	// mostKept is the share above which a model must be unsure of its claims.
 	mostKept = 1.1
 
 	// mostInflation is the factor of standard deviations beyond which a model is wrong, and not only too sure.
@@ -94,7 +94,7 @@ func (m *Model) isPossible() bool {
 		pareto.Hypervolume(pessimistic, reference) <= m.checked.Observed
 }
 
-// hypervolumes returns what the medians at the evaluated configurations have, and what their measured values have.
+// hypervolumes returns the hypervolumes of the medians at the evaluated configurations and of their measured values.
 func (m *Model) hypervolumes() (claimed, observed float64) {
 	reference := m.problem.ReferenceCosts()
 	var medians, values [][]float64
@@ -197,8 +197,9 @@ func (f *fitter) blocks(configurations []suggest.Configuration, observed Observe
 	return blocks
 }
 
-// roughnessShare is the share of learned noise that is taken for what the kernel cannot follow of the metric itself: fresh runs of the
-// same configuration then have it, too. Without it 77 % of the 90 % intervals on fronts of bench honesty hold.
+// roughnessShare is the share of learned noise that is attributed to variation of the metric that the kernel cannot
+// follow. Fresh runs of the same configuration then also have it. Without it 77 % of the 90 % intervals on fronts of
+// bench honesty hold.
 const roughnessShare = 0.25
 
 // widened returns the variance of a metric at x for one that its surrogate has, in a model that was checked.

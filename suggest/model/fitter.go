@@ -75,7 +75,7 @@ func tied(p *suggest.Problem) []int {
 	return scales
 }
 
-// fitted is what a fit of one metric gives.
+// fitted is the result of a fit of one metric.
 type fitted struct {
 	gp       *surrogate.GP
 	observed Observed
@@ -165,9 +165,9 @@ func (f *fitter) variants(j int, h surrogate.Hyperparameters, ofRuns float64, ob
 	}
 }
 
-// independent fits the surrogate of metric j in which every checkpoint has noise of its own, so that what the checkpoints of a
-// run have in common is signal, beginning with the hyperparameters of the usual one. Its gp is nil where no run has
-// checkpoints.
+// independent fits the surrogate of metric j in which every checkpoint has noise of its own, so that the common part of
+// a run's checkpoints is signal. It begins with the hyperparameters of the usual surrogate. Its gp is nil where no run
+// has checkpoints.
 func (f *fitter) independent(ctx context.Context, j int, start surrogate.Hyperparameters) (fitted, error) {
 	few, err := f.observe(j, f.sampled(len(f.runs)), false, f.narrow[j])
 	if err != nil || slices.Max(few.group) == 0 || slices.Max(few.group) == len(few.group) || f.options.Homoscedastic {

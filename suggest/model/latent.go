@@ -15,8 +15,8 @@ import (
 // difference that few measurements resolve.
 const minFraction = 1e-3
 
-// OnScale returns an exact value of o on the scale of its transform. Values beyond what the scale
-// can show count as the nearest it can: see [suggest.Objective].Floor.
+// OnScale returns an exact value of o on the scale of its transform. Values outside the range of
+// the scale count as the nearest value within it: see [suggest.Objective].Floor.
 func OnScale(o *suggest.Objective, v float64) float64 {
 	z, _ := latent(o, v, 0, 1)
 	return z
@@ -146,7 +146,7 @@ func prediction(o *suggest.Objective, l acquisition.Distribution) suggest.Predic
 	return suggest.Prediction{Median: own(0), Lower: math.Min(a, b), Upper: math.Max(a, b)}
 }
 
-// Measured returns the prediction of what a number of runs of metric j measure on average,
+// Measured returns the prediction of the mean measurement of metric j over a number of runs,
 // where the surrogate predicts N(mean, variance) of its observation, noise included. It is the
 // inverse of the map from measured values to the surrogate's scale.
 func (m *Model) Measured(j int, mean, variance float64, runs int) suggest.Prediction {

@@ -250,8 +250,8 @@ func (m *Model) ShowsNoise(ctx context.Context, j int, byRepetitions bool) (bool
 // RunsPerTrial returns the median number of runs behind an evaluation.
 func (m *Model) RunsPerTrial() float64 { return m.runsPerTrial }
 
-// RunCost returns the Gaussian process of the logarithm of what a run costs, or nil if
-// costs are not measured or not known.
+// RunCost returns the Gaussian process of the logarithm of the cost of a run, or nil
+// if costs are not measured or not known.
 func (m *Model) RunCost() *surrogate.GP { return m.cost }
 
 // Predict returns the posterior of every objective at q. It panics if q has the
@@ -271,8 +271,8 @@ func (m *Model) predictions(distributions []acquisition.Distribution) []suggest.
 // limits are the least and the largest value that a metric is predicted to have.
 type limits struct{ least, most float64 }
 
-// limitsOf returns what is possible for a metric. One on its own scale that was never negative is taken for one that cannot be,
-// such as a loss; and one to maximise that was never outside of [0, 1] for a fraction.
+// limitsOf returns the possible range of a metric. One on its own scale that was never negative is taken for one that
+// cannot be, such as a loss; and one to maximise that was never outside of [0, 1] for a fraction.
 func limitsOf(o *suggest.Objective, j int, configurations []suggest.Configuration) limits {
 	all := limits{math.Inf(-1), math.Inf(1)}
 	if o.Transform != suggest.Identity {
@@ -313,8 +313,8 @@ func (m *Model) Distribution(j int, mean, variance float64) acquisition.Distribu
 	return distribution(&m.metrics[j], mean, variance)
 }
 
-// Prediction returns what the model says of objective j, in its own unit, where its surrogate
-// predicts N(mean, variance).
+// Prediction returns the model's prediction of objective j, in its own unit, where its
+// surrogate predicts N(mean, variance).
 func (m *Model) Prediction(j int, mean, variance float64) suggest.Prediction {
 	return m.possible(j, prediction(&m.problem.Objectives[j], m.Distribution(j, mean, variance)))
 }
@@ -525,10 +525,9 @@ func (m *Model) medianCosts(x []float64, q space.Point, values []float64) []floa
 	return costs
 }
 
-// Believe returns the model after observing, at q, exactly what it predicts
-// there: the kriging believer of Ginsbourger, Le Riche, Carraro, "Kriging is
-// well-suited to parallelize optimization" (2010). Means do not change,
-// variances shrink around q.
+// Believe returns the model after observing, at q, exactly its prediction there: the kriging believer of
+// Ginsbourger, Le Riche, Carraro, "Kriging is well-suited to parallelize optimization" (2010). Means do not
+// change, variances shrink around q.
 func (m *Model) Believe(q space.Point) (*Model, error) {
 	next := *m
 	next.gps, next.plausible, next.explanations = slices.Clone(m.gps), nil, nil

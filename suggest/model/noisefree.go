@@ -41,8 +41,8 @@ func (l learned) at(d *observations) (surrogate.Hyperparameters, bool) {
 // withoutNoise fits a surrogate without noise to observations with learned noise, and reports whether
 // the observations are free of it: repetitions gave the same, or the surrogate without noise is the
 // better one. It costs a fit only where repetitions say so, or where the values ask for less noise than
-// its prior expects: larger noise is supported by the values themselves. Fractions of records, whose noise
-// has a floor, never count as free of it. Values without noise may share that of their run, unless repetitions are the
+// its prior expects: larger noise is supported by the values themselves. Fractions of records, whose noise has a
+// floor, never count as free of it. Values without noise may share the noise of their run, unless repetitions are the
 // same.
 func (d *observations) withoutNoise(ctx context.Context, obs surrogate.Observations, options surrogate.Options, noisy *surrogate.GP) (surrogate.Hyperparameters, bool, error) {
 	var none surrogate.Hyperparameters

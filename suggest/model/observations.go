@@ -171,9 +171,10 @@ const (
 	roughFactor = 3
 )
 
-// roughness returns a noise variance that three of four runs with at least three checkpoints stay below, and all runs where
-// values are fractions. It is the mean square deviation of a checkpoint from the line between its neighbours, divided by that of
-// unit noise. It includes the curvature of the curve and excludes noise that the run shares. It is 0 without such runs.
+// roughness returns a noise variance that three of four runs with at least three checkpoints stay below, and all runs
+// where values are fractions. It is the mean square deviation of a checkpoint from the line between its neighbours,
+// divided by the mean square deviation of unit noise. It includes the curvature of the curve and excludes noise that
+// the run shares. It is 0 without such runs.
 func (d *observations) roughness() float64 {
 	groups := make(map[int][]int)
 	for i, g := range d.group {

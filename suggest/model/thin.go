@@ -105,7 +105,7 @@ func (f *fitter) choose() []int {
 	for count < size/2 {
 		layer := pareto.NonDominated(costs)
 		if len(layer) == 0 {
-			break // what is left is not finite
+			break // the remaining values are not finite
 		}
 		for _, i := range layer {
 			costs[i][0] = math.NaN() // not in the next layer

@@ -60,8 +60,8 @@ func C2DTLZ2(dim, objectives int) *Problem {
 
 // The following problems are in the form of the collection of Deb, Multi-Objective Optimization
 // Using Evolutionary Algorithms (Wiley 2001, §8.3). Their references are about a tenth of the
-// front's range beyond its worst values. Their maximal hypervolumes are those of the fronts that
-// are given there as curves.
+// front's range beyond its worst values. Their maximal hypervolumes are computed from the fronts
+// that are given there as curves.
 
 // constrained adds constraints g >= 0 to a problem whose function returns their values last.
 func constrained(p *Problem, names ...string) *Problem {

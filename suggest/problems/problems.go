@@ -56,7 +56,8 @@ func (p *Problem) Observe(q space.Point, rng *rand.Rand) suggest.Evaluation {
 }
 
 // WithNoise returns the problem with Gaussian noise in every value. Its standard deviations are
-// a share of those of the values themselves over the space, which 1024 points of it estimate.
+// a share of the standard deviations of the values over the space, which 1024 points of it
+// estimate.
 func (p *Problem) WithNoise(share float64) *Problem {
 	const points = 1024
 	sequence := sample.NewHalton(len(p.Space.Parameters), 1)
@@ -275,7 +276,7 @@ func DTLZ2(dim, objectives int) *Problem {
 
 // DTLZ7 returns the problem of Deb et al. (2002, §6.7) in two objectives, whose front consists
 // of two pieces: f1 = x0 and f2 = (1 + g) (2 - f1 (1 + sin 3πf1)/(1 + g)) with
-// g = 1 + 9 mean(x1, x2, ...), which is 1 on the front. The reference is (15, 15), that of
+// g = 1 + 9 mean(x1, x2, ...), which is 1 on the front. The reference is (15, 15), as in
 // Daulton, Balandat, Bakshy (NeurIPS 2020). It panics if dim is less than 2.
 func DTLZ7(dim int) *Problem {
 	atLeast(dim, 2)
@@ -294,7 +295,7 @@ func DTLZ7(dim int) *Problem {
 // design problem in fluid dynamics", Comput. Methods Appl. Mech. Engrg. 186, 2000: over
 // [-π,π]², the squared distance of two trigonometric sums from their values at (1, 2), plus 1,
 // and from (-3, -1). The front consists of two pieces, of which the larger is a small region.
-// The reference is (20, 30). The maximal hypervolume is that of a front that was found on a
+// The reference is (20, 30). The maximal hypervolume belongs to a front that was found on a
 // grid of 3001² points and refined at random.
 func Poloni() *Problem {
 	sums := func(x, y float64) (a, b float64) {

@@ -124,7 +124,8 @@ func (q Query) Measured(m *model.Model) (best Answer, ok bool) {
 	return best, ok
 }
 
-// takeMeasured replaces what a model says in an answer by measured values. They hold with no confidence above 0.5.
+// takeMeasured replaces the predictions of a model in an answer by measured values. They hold with no confidence
+// above 0.5.
 func (s *search) takeMeasured(a *Answer, values []float64) {
 	a.Violation = 0
 	for j := range a.Reached {
@@ -261,8 +262,8 @@ func (s *search) restricted() (*suggest.Problem, restrict.Limits) {
 	return (&restrict.Condition{AtMost: bounds}).Restrict(s.problem), bounds
 }
 
-// merit is what a search improves: first whether the constraints hold, then the
-// violation, then the optimised cost, then the other costs.
+// merit is the criterion that a search improves: first whether the constraints hold, then the violation, then the
+// optimised cost, then the other costs.
 type merit struct {
 	point      space.Point
 	acceptable bool

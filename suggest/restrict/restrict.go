@@ -21,8 +21,8 @@ type Condition struct {
 	// AtMost are upper bounds.
 	AtMost []Limit
 
-	// Price is what a run costs, in a problem whose runs all cost the same: designers divide the
-	// value of a configuration by it (see [suggest.Problem.RunCost]). nil changes nothing.
+	// Price is the cost of a run, in a problem whose runs all cost the same: designers divide
+	// the value of a configuration by it (see [suggest.Problem.RunCost]). nil changes nothing.
 	Price func(space.Point) float64
 }
 
@@ -66,8 +66,8 @@ func orInfinite(v float64) float64 {
 // Limits are bounds that must hold together.
 type Limits []Limit
 
-// excess returns the sum over the limits of what the value at q exceeds its bound by, +Inf
-// where one has no value.
+// excess returns the sum over the limits of the excess of the value at q over its bound,
+// +Inf where one has no value.
 func (l Limits) excess(q space.Point, value Value) float64 {
 	sum := 0.0
 	for i := range l {

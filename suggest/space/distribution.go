@@ -10,8 +10,8 @@ import (
 // would need more than 1e9 draws per value.
 const minAcceptedMass = 1e-9
 
-// Distribution is what a design draws a [Double] or [Integer] parameter from: one of
-// [Uniform], [LogUniform], [Normal] and [ShiftedExponential].
+// Distribution is the distribution of a [Double] or [Integer] parameter in a design:
+// one of [Uniform], [LogUniform], [Normal] and [ShiftedExponential].
 //
 // Every distribution is conditioned on the open interval (AcceptMin, AcceptMax), as if
 // all draws outside it were rejected. AcceptMin = AcceptMax = 0

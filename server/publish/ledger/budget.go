@@ -21,7 +21,7 @@ import (
 // maxCharges bounds the charges of a ledger: every use of its budget adds them up.
 const maxCharges = 10_000
 
-// Charge is a guarantee to deduct from a ledger, and what it is for.
+// Charge is a guarantee to deduct from a ledger, and its purpose.
 type Charge struct {
 	Guarantee *dparetov1.PrivacyGuarantee
 	Resource  string // name of the release or study
@@ -36,12 +36,12 @@ func (c *Charge) key() store.ChargeKey {
 }
 
 // chargeLedger writes a charge to the named ledger. It returns FAILED_PRECONDITION, with the
-// request's field, if the ledger does not exist or has another adjacency, and
-// RESOURCE_EXHAUSTED if the charge exceeds what is left. A charge for the same resource and study
-// uid is written once.
+// request's field, if the ledger does not exist or has another adjacency, and RESOURCE_EXHAUSTED
+// if the charge exceeds the rest of the budget. A charge for the same resource and study uid is
+// written once.
 //
-// The caller must write what it charges for in the same transaction, and show it only once that is
-// durable.
+// The caller must write the charged resource in the same transaction, and show it only once that
+// is durable.
 func chargeLedger(tx *store.Tx, ledger, field string, c Charge) error {
 	open, err := Open(&tx.ReadTx, ledger, field, c.Guarantee.GetAdjacency(), 0)
 	if err != nil {
@@ -50,7 +50,7 @@ func chargeLedger(tx *store.Tx, ledger, field string, c Charge) error {
 	return open.ChargeOnce(tx, c)
 }
 
-// Budget is a ledger and what is left of it.
+// Budget is a ledger and its remaining budget.
 type Budget struct {
 	id      string
 	field   string // of the request, for errors

@@ -79,7 +79,7 @@ func drawSubset(entropy *noise.Source, compiled *spec.Study) []byte {
 	return key
 }
 
-// isFinalRun reports whether a number is that of the final run of a study: all candidates come before
+// isFinalRun reports whether a number belongs to the final run of a study: all candidates come before
 // it.
 func isFinalRun(record *storev1.StudyRecord, number int64) bool {
 	return record.GetStudy().GetSpec().GetRandomStopping().GetFinalRun() != nil && number > record.GetRandomStopping().GetTrials()
@@ -157,7 +157,7 @@ func thenScored(choice, score privacy.Mechanism) privacy.Mechanism {
 	return privacy.Composition{{Mechanism: all, Count: 1}, {Mechanism: score, Count: 1}}
 }
 
-// stateFinalRun adds to a publication what a final run costs, and what its guarantee rests on.
+// stateFinalRun adds to a publication the cost of a final run, and the assumptions of its guarantee.
 func stateFinalRun(p *dparetov1.Publication, compiled *spec.Study, delta float64) error {
 	final := finalOf(compiled)
 	if final == nil {

@@ -141,8 +141,8 @@ func statedFor(m privacy.Mechanism, size int64) error {
 	return nil
 }
 
-// finalSpec returns the spec in the final run: that of a study whose mechanisms are for all training
-// records.
+// finalSpec returns the spec in the final run: the spec of a study whose mechanisms are for all
+// training records.
 func finalSpec(spec *dparetov1.StudySpec) *dparetov1.StudySpec {
 	final := proto.CloneOf(spec)
 	size := strconv.FormatInt(spec.GetRandomStopping().GetFinalRun().GetDatasetSize(), 10)

@@ -111,8 +111,8 @@ func (privateMode) Afford(c *study.Change, record *storev1.TrialRecord) study.Af
 	}
 }
 
-// handOut returns what the next hand-out of a trial takes of the training budget, or false if it does
-// not fit.
+// handOut returns the charge of the next hand-out of a trial to the training budget, or false if it
+// does not fit.
 func handOut(c *study.Change, trial *dparetov1.Trial) (charge, bool) {
 	point, err := study.PointOf(c.Compiled, trial)
 	if err != nil {

@@ -29,8 +29,8 @@ const warnLargeDelta = "LARGE_TEST_DELTA"
 // modeCompiler checks private_mode.
 type modeCompiler struct{ *compiler }
 
-// compile checks private_mode, and completes the study with its noise, slots and warnings. terms are
-// those of a stored study, nil for a new one.
+// compile checks private_mode, and completes the study with its noise, slots and warnings. terms
+// belong to a stored study, nil for a new one.
 func (c modeCompiler) compile(terms *storev1.PrivateModeRecord) {
 	spec, mode := c.spec, c.spec.GetPrivateMode()
 	before := c.fields.Len()

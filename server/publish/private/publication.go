@@ -74,7 +74,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 	return p, nil
 }
 
-// privateAssumptions returns what the guarantee of a study with private_mode rests on.
+// privateAssumptions returns the assumptions of the guarantee of a study with private_mode.
 func privateAssumptions(compiled *spec.Study) []*dparetov1.Assumption {
 	mode := compiled.Spec.GetPrivateMode()
 	metric, function := compiled.Metrics.Mechanism("")
@@ -137,7 +137,7 @@ func slotUse(compiled *spec.Study, terms *storev1.PrivateModeRecord) []*dparetov
 	return all
 }
 
-// assume adds assumptions to those of a publication.
+// assume adds assumptions to a publication.
 func assume(p *dparetov1.Publication, assumptions ...privacy.Assumption) {
 	p.Assumptions = show.JoinAssumptions(p.GetAssumptions(), show.Assumptions(assumptions))
 }

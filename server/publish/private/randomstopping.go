@@ -26,7 +26,7 @@ import (
 // A study with random stopping is the mechanism of Liu and Talwar ("Private selection from private
 // candidates", 2019) and Papernot and Steinke ("Hyperparameter tuning with Rényi
 // differential privacy", 2022). A candidate is a configuration, drawn uniformly from a list that is drawn
-// when the study is created, with the result of its run. The number K of candidates is drawn then, too. Only
+// when the study is created, with the result of its run. The number K of candidates is also drawn then. Only
 // the best candidate is shown, once all have been run.
 //
 // A candidate draws its mechanism from a public distribution, so that it costs the mean of the profiles
@@ -96,7 +96,7 @@ func (p randomStopping) FixTerms(ctx context.Context, record *storev1.StudyRecor
 	return err
 }
 
-// Prepare implements study.Policy: it computes what the study costs.
+// Prepare implements study.Policy: it computes the cost of the study.
 func (randomStopping) Prepare(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error {
 	list, err := listOf(record.GetRandomStopping(), compiled)
 	if err != nil {
@@ -176,8 +176,8 @@ func (randomStopping) Affords(_ *storev1.StudyRecord, _ *spec.Study, suggestions
 // Exhausts implements engine.Chooser.
 func (randomStopping) Exhausts(*study.Change) bool { return false }
 
-// Keep implements study.Policy: it keeps what is scored, the final value or a curve, with noise if test
-// records are protected. A value that is reported again gets the noise of the first time.
+// Keep implements study.Policy: it keeps the scored values, the final value or a curve, with noise if
+// test records are protected. A value that is reported again gets the noise of the first time.
 func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r study.Report) (study.Kept, error) {
 	isCurve := releasesCurve(c.Compiled)
 	if !r.Final && !isCurve {

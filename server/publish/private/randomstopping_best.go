@@ -168,7 +168,7 @@ func releasedPoints(compiled *spec.Study, first *contender, deviation float64) [
 	metric := compiled.Spec.GetRandomStopping().GetMetric()
 	var released []*dparetov1.ReleasedPoint
 	var costs [][]float64
-	var acceptable []*dparetov1.ReleasedPoint // those of costs
+	var acceptable []*dparetov1.ReleasedPoint // the points of costs
 	for i, run := range first.runs {
 		for _, m := range states(run) {
 			point := releasedPoint(compiled, run, m)

@@ -5,9 +5,9 @@ import (
 	"github.com/dpareto/dpareto/server/study"
 )
 
-// noisy is the part of a policy that keeps only noisy values of what a worker says about the data.
-// It keeps no hash of a value either: with few possible values a hash reveals the value. Repeated
-// requests are recognised by trial, token and step.
+// noisy is the part of a policy that keeps only noisy values of a worker's statements about the
+// data. It keeps no hash of a value either: with few possible values a hash reveals the value.
+// Repeated requests are recognised by trial, token and step.
 type noisy struct{ study.Ordinary }
 
 // Redact implements study.Policy.

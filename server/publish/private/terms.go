@@ -61,7 +61,7 @@ func warnOfNoise(s *dparetov1.Study, sigma float64) {
 		"values in [0, 1] get noise of standard deviation %s, which hides them: more test records, a larger test_epsilon or fewer values make it smaller", show.Number(sigma))})
 }
 
-// privateTerms fixes what a study with private_mode may spend. It depends only on the spec.
+// privateTerms fixes the budgets of a study with private_mode. It depends only on the spec.
 func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*storev1.PrivateModeRecord, error) {
 	mode := compiled.Spec.GetPrivateMode()
 	at := func(field string) string { return path + ".private_mode." + field }
@@ -311,7 +311,7 @@ func scarcity(record *storev1.StudyRecord) float64 {
 	return 1 - math.Min(1, left/(float64(max(1, trials))*terms.GetTypicalCost()))
 }
 
-// charge is what a hand-out takes of the training budget.
+// charge is the part of the training budget that a hand-out takes.
 type charge struct {
 	shard int
 	cost  float64
@@ -326,8 +326,8 @@ func (c charge) take(terms *storev1.PrivateModeRecord) {
 	}
 }
 
-// nextCharge returns what a hand-out of a configuration takes, for the trial with a number, or false if
-// it does not fit.
+// nextCharge returns the charge of a hand-out of a configuration, for the trial with a number, or false
+// if it does not fit.
 func nextCharge(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point, replicates int32, number int64) (charge, bool) {
 	if slotsOf(compiled) != nil {
 		return nextSlot(compiled, terms, point, replicates, number)
@@ -336,7 +336,7 @@ func nextCharge(compiled *spec.Study, terms *storev1.PrivateModeRecord, point sp
 	return c, c.cost <= leftFor(terms)
 }
 
-// leftFor returns what is left for the next hand-out.
+// leftFor returns the budget left for the next hand-out.
 func leftFor(terms *storev1.PrivateModeRecord) float64 {
 	return terms.GetTrainBudget() - slices.Min(terms.GetShardCosts())
 }

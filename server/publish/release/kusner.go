@@ -37,7 +37,7 @@ const (
 // bestByKusner releases a configuration by Algorithm 1 of Kusner et al. (2015), or a value by
 // Algorithm 3, of a study that may have looked at results all along.
 //
-// What is published must depend on measured values through the mechanism alone: neither the number
+// The publication must depend on measured values through the mechanism alone: neither the number
 // of trials, nor a revision, nor the cost of the configurations that were tried goes with it.
 func (s *Releases) bestByKusner(ctx context.Context, id string, want bestRequest, epsilon float64, k *dparetov1.KusnerMethod) (*draft, error) {
 	r, err := s.fronts.Results(ctx, id, false)
@@ -243,7 +243,7 @@ func (f *fixedResults) kusnerScores(candidates []space.Point, objective int, k *
 	return scores
 }
 
-// modelClaim returns what the paper claims of a release with noise for a sensitivity of 1: nothing
+// modelClaim returns the paper's claim about a release with noise for a sensitivity of 1: nothing
 // if its bound on the sensitivity is no less.
 func modelClaim(k *dparetov1.KusnerMethod, candidates, records int64, epsilon float64) string {
 	delta, deviation := k.GetDelta(), k.GetPriorStandardDeviation()

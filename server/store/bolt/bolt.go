@@ -58,8 +58,8 @@ type update struct {
 }
 
 // pendingCommit is a commit in progress. bbolt shows it to readers once the meta page is written,
-// but before it is synced. Readers that see it wait until it is durable, since what they read must
-// not vanish.
+// but before it is synced. Readers that see it wait until it is durable, since read data must not
+// vanish.
 type pendingCommit struct {
 	transaction int
 	done        chan struct{} // closed at the end of the commit
@@ -290,7 +290,7 @@ func (d *DB) commit(batch []*update) (rest []*update) {
 		d.stats.updates.Add(written)
 	}
 	for _, u := range batch {
-		if err != nil { // replaces errors of fn, too: fn may have read uncommitted data
+		if err != nil { // also replaces errors of fn: fn may have read uncommitted data
 			u.err = err
 		}
 		u.done <- u.err

@@ -2,9 +2,9 @@
 //
 // A single writer commits: it takes every Update that is waiting, runs their
 // functions one after the other in one bbolt transaction, and syncs once for all of
-// them. Under load the cost of a sync is shared; without load an Update waits for
-// nobody. A function that fails loses its own writes only. What an Update wrote is seen
-// by others when it is durable.
+// them. Under load the cost of a sync is shared; without load an Update does not wait
+// for others. A function that fails loses its own writes only. Others see the writes
+// of an Update when they are durable.
 //
 // When the disk is full, writes are refused and each is tried anew; reads go on. After any
 // other failed commit the state of the file is unknown: everything is refused and [DB.Failed] is

@@ -22,12 +22,12 @@ type dbClock struct {
 // elapsed returns the process's time.
 func (c *dbClock) elapsed() time.Duration { return time.Since(c.began) }
 
-// observe notes what the clock of a database server that started at some time said between two moments of
-// the process's time. It returns since when the clock has gone on without a step, as far as this process
-// has seen: until now if it was set, or if it is the clock of another server. renewed tells that the server
-// is another than before.
+// observe notes the time on the clock of a database server that started at some time, read between two
+// moments of the process's time. It returns since when the clock has gone on without a step, as far as this
+// process has seen: until now if it was set, or if it is the clock of another server. renewed tells that
+// the server is another than before.
 func (c *dbClock) observe(started, now time.Time, from, to time.Duration) (since time.Time, renewed bool) {
-	least, most := now.Add(-to), now.Add(-from) // what the clock said when the process's time began
+	least, most := now.Add(-to), now.Add(-from) // the clock's time when the process's time began
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	renewed = !started.Equal(c.started) && !c.started.IsZero()
@@ -42,7 +42,7 @@ func (c *dbClock) observe(started, now time.Time, from, to time.Duration) (since
 	return c.since, renewed
 }
 
-// now returns about what the database's clock says, and since when it has gone on without a step.
+// now returns the approximate time of the database's clock, and since when it has run without a step.
 func (c *dbClock) now() (now, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -159,7 +159,7 @@ func (s *schema) prepare(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// checkServer refuses a database server that may lose what it has acknowledged.
+// checkServer refuses a database server that may lose acknowledged writes.
 func checkServer(ctx context.Context, conn *pgx.Conn) error {
 	for _, setting := range []string{"fsync", "full_page_writes"} {
 		var value string

@@ -7,18 +7,18 @@
 // View runs in a read-only transaction of isolation level REPEATABLE READ, and so reads one snapshot.
 // PostgreSQL shows a commit to others only when it is on disk.
 //
-// Update locks the rows of its scopes, in order, in a transaction of level READ COMMITTED: what it reads
-// of its scopes is the latest, and cannot change before it ends. Updates of the same scopes that wait in
+// Update locks the rows of its scopes, in order, in a transaction of level READ COMMITTED: it reads the
+// latest state of its scopes, which cannot change before it ends. Updates of the same scopes that wait in
 // one process share a transaction, with a savepoint each, so that one that the database refuses loses its
 // own writes only. A transaction that meets a deadlock or a serialization failure, or whose connection ends
 // before it commits, is run again. A commit whose connection ends before the answer may have happened or
 // not, which its callers are told.
 //
 // Any number of processes use a store ([store.Shared]). Each has a session that holds an advisory lock with
-// the others and hears what they announce (own.go, announce.go), and another for the locks that it takes for
-// a while (lock.go); sessions that end are replaced. What a process remembers of an earlier database server
-// is void, since a standby that was promoted may lack the last commits: it is told before it can read from
-// another one. An Update goes by the clock of the database (clock.go).
+// the others and hears their announcements (own.go, announce.go), and another for the locks that it takes
+// for a while (lock.go); sessions that end are replaced. What a process remembers of an earlier database
+// server is void, since a standby that was promoted may lack the last commits: it is told before it can read
+// from another one. An Update goes by the clock of the database (clock.go).
 //
 // A tool that fills, copies or compacts a store has it alone (Options.Alone): the lock is its own then. A
 // server may not have noticed yet that its session has ended. Therefore the tool counts up the store's epoch

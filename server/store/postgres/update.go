@@ -114,7 +114,7 @@ func (d *DB) drain(key string, scopes store.Scopes) {
 		d.mu.Unlock()
 		err := d.commit(scopes, batch)
 		for _, u := range batch {
-			if err != nil { // replaces errors of fn, too: fn may have read what was not committed
+			if err != nil { // also replaces errors of fn: fn may have read uncommitted data
 				u.err = err
 			}
 			u.done <- u.err
@@ -138,7 +138,7 @@ func (d *DB) commit(scopes store.Scopes, batch []*update) error {
 			}
 			return nil
 		}
-		if unwritable, ok := errors.AsType[*store.UnwritableError](err); ok { // for good, or nobody knows
+		if unwritable, ok := errors.AsType[*store.UnwritableError](err); ok { // permanent, or of unknown outcome
 			d.stats.failures.Add(1)
 			return unwritable
 		}
@@ -228,7 +228,7 @@ func (d *DB) end(t *transaction) (ended bool, err error) {
 		select {
 		case results <- result{answer, err}:
 		case <-t.ctx.Done():
-			_ = t.conn.PgConn().Conn().Close() // nobody waits any more
+			_ = t.conn.PgConn().Conn().Close() // no caller waits any more
 		}
 	}()
 	var answer pgconn.CommandTag

@@ -24,7 +24,7 @@ import (
 // scopes are the scopes of most updates here.
 var scopes = store.In(store.StoreScope)
 
-// KV tests a store.KV. open returns an empty one; whoever calls it closes that.
+// KV tests a store.KV. open returns an empty one, which the caller closes.
 func KV(t *testing.T, open func(testing.TB) store.KV) {
 	for name, test := range map[string]func(*testing.T, store.KV){
 		"AgainstModel":         testAgainstModel,
@@ -254,8 +254,8 @@ func testClosed(t *testing.T, db store.KV) {
 	}
 }
 
-// Updates that have scopes in common are serial, also where each has others, too: what moves between
-// accounts is never lost, and no snapshot sees a part of a move.
+// Updates that have scopes in common are serial, also where each has further scopes. No amount that
+// moves between accounts is lost, and no snapshot sees a part of a move.
 func testScopesAreSerial(t *testing.T, db store.KV) {
 	const accounts, each = 4, 100
 	key := func(i int) string { return fmt.Sprintf("account/%d", i) }

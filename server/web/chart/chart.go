@@ -69,7 +69,7 @@ type Mark struct {
 
 	// Lower and Upper are the ends of a vertical interval; equal for none.
 	Lower, Upper float64
-	// Label says what the point is.
+	// Label names the point.
 	Label string
 	// Card is the same as a title and lines of a name, a tab and a value, which a script shows beside the
 	// point. "" for Label.
@@ -282,8 +282,9 @@ func (c *Chart) Steps(class string, points []Point) {
 	c.Line(class, steps)
 }
 
-// Stairs adds the edge of what the points of a front dominate. They come in the order of X, from its
-// best to its worst value; those that are no better in Y than the one before are left out.
+// Stairs adds the edge of the region that the points of a front dominate. They come in the order of
+// X, from its best to its worst value; those that are no better in Y than the one before are left
+// out.
 func (c *Chart) Stairs(class string, points []Point, maximizeY bool) {
 	var front []Point
 	for _, p := range points {
@@ -510,8 +511,8 @@ func Spark(points []Point, low, high float64) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="chart spark" viewBox="0 0 %g %g" aria-hidden="true">%s</svg>`, size.width, size.height, c.body.String())) //nolint:gosec // numbers
 }
 
-// Bar returns a bar of a length in [0, 1] with its interval, for a row of a table, which has the
-// numbers, too.
+// Bar returns a bar of a length in [0, 1] with its interval, for a row of a table, which also
+// has the numbers.
 func Bar(class string, value, lower, upper float64) template.HTML {
 	const long, high = 160, 14
 	at := func(v float64) string { return coordinate(long * max(0, min(1, v))) }

@@ -60,17 +60,17 @@ func (s views) showChoose(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// chooserData is what the part "chooser" shows: the form and the first answer.
+// chooserData is the content of the part "chooser": the form and the first answer.
 type chooserData struct {
 	Study    *dparetov1.Study
 	Bound    *dparetov1.MetricSpec
 	Bounds   []tab
-	Covers   []string // what an ε of the study means
+	Covers   []string // the meaning of an ε of the study
 	Plain    string   // the same in a sentence
 	Optimize []string // the other objectives, if there are several
 	Slider   slider
 	Choice   *choiceData
-	Ledger   string // what the whole search has cost
+	Ledger   string // the cost of the whole search
 }
 
 // ViewURL is the address of the view with these settings.
@@ -83,7 +83,7 @@ type slider struct {
 	At       float64 // in [0, 1000]
 }
 
-// Ends say what is at the ends of the slider, nil where the bound is not an ε.
+// Ends label the ends of the slider, nil where the bound is not an ε.
 func (d *chooserData) Ends() []string {
 	if d.Bound.GetComputed().GetPrivacy() == nil {
 		return nil
@@ -153,7 +153,7 @@ func valuesAt(points []*dparetov1.FrontPoint, metric string) []float64 {
 	return values
 }
 
-// choiceData is what the part "choice" shows: the recommended configuration and what is known of it.
+// choiceData is the content of the part "choice": the recommended configuration and its facts.
 type choiceData struct {
 	Study      *dparetov1.Study
 	Bound      *dparetov1.MetricSpec
@@ -161,7 +161,7 @@ type choiceData struct {
 	Value      float64
 	Text       string // of the value, for the field
 	Confidence float64
-	Measured   bool // only what was measured
+	Measured   bool // only measured values
 	Seeded     bool // runs were seeded: no ε holds for them
 	Answer     *dparetov1.QueryFrontResponse
 	Run        *dparetov1.QueryFrontResponse // the best that was run, beside an answer that was not
@@ -184,7 +184,7 @@ type choiceData struct {
 // copied is the configuration in one format.
 type copied struct{ ID, Label, Text string }
 
-// expectation is what is expected of one objective.
+// expectation is the expected value of one objective.
 type expectation struct {
 	Metric     *dparetov1.MetricSpec
 	Prediction *dparetov1.MetricPrediction // nil for computed ones, and where no model agrees with the measurements
@@ -388,7 +388,7 @@ func newCalibration(coverage float64, trials int) *calibration {
 	return c
 }
 
-// doubling is what twice the ε would buy: the gain, and what it means.
+// doubling is the return on twice the ε: the gain, and its meaning.
 type doubling struct {
 	Gain, Text string
 	Picture    template.HTML
@@ -440,7 +440,7 @@ func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.Que
 	}
 }
 
-// drawDoubling draws what is expected now and with twice the ε, each with its interval.
+// drawDoubling draws the expected values now and with twice the ε, each with its interval.
 func drawDoubling(metric string, before, after *dparetov1.MetricPrediction) template.HTML {
 	rows := []string{"Twice the ε", "This point"}
 	c := &chart.Chart{
@@ -484,8 +484,8 @@ func scaleOf(t dparetov1.Transform) chart.Scale {
 	}
 }
 
-// BestRun says what the best configuration that was run gives, "" where the answer was run itself or
-// nothing that was run meets the bound.
+// BestRun states the result of the best configuration that was run, "" where the answer was run
+// itself or nothing that was run meets the bound.
 func (d *choiceData) BestRun() string {
 	if d.Run == nil {
 		return ""
@@ -501,7 +501,7 @@ func (d *choiceData) BestRun() string {
 	return strings.Join(parts, ", ")
 }
 
-// Constant says what the constant point is that answers, "" where a configuration does.
+// Constant names the constant point that answers, "" where a configuration does.
 func (d *choiceData) Constant() string {
 	if d.Answer.GetConstantPoint() == "" {
 		return ""
@@ -509,14 +509,15 @@ func (d *choiceData) Constant() string {
 	return show.ConstantPoint(d.Study.GetSpec(), d.Answer.GetConstantPoint())
 }
 
-// RunURL is the address of the view with what was run alone.
+// RunURL is the address of the view with measured configurations alone.
 func (d *choiceData) RunURL() string {
 	settings := maps.Clone(d.settings)
 	settings.Set("measured", "1")
 	return "/studies/" + site.ID(d.Study.GetName()) + "/choose?" + settings.Encode()
 }
 
-// sliderLeft is the room left of the picture's plane, which the style sheet leaves left of the slider, too.
+// sliderLeft is the room left of the picture's plane. The style sheet leaves the same room left of the
+// slider.
 const sliderLeft = 60
 
 // picture draws the front with the chosen point.
@@ -582,9 +583,9 @@ func (d *choiceData) picture() template.HTML {
 	return c.SVG()
 }
 
-// tradeoffData is what an ε means for an attacker.
+// tradeoffData is the meaning of an ε for an attacker.
 type tradeoffData struct {
-	Attacker          string // what an attacker may know
+	Attacker          string // the assumed knowledge of an attacker
 	Points            []*dparetov1.TradeoffPoint
 	AtHundredth, At10 float64 // largest true positive rates at false positive rates of 1 % and 10 %
 	Exact             bool
@@ -622,7 +623,7 @@ func newTradeoff(resp *dparetov1.ComputeTradeoffResponse) *tradeoffData {
 	return d
 }
 
-// ledgerLine says what the whole search has cost. It is empty for studies without privacy.
+// ledgerLine states the cost of the whole search. It is empty for studies without privacy.
 func (s views) ledgerLine(ctx context.Context, study *dparetov1.Study) string {
 	if show.PrivacyMetric(study.GetSpec()) == nil {
 		return ""

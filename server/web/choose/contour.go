@@ -16,7 +16,7 @@ import (
 // contourLevels is the number of shades of a map, as many as the style sheet has.
 const contourLevels = 9
 
-// contourData is what the part "contour" shows.
+// contourData is the content of the part "contour".
 type contourData struct {
 	*dparetov1.AnalyzeContourResponse
 

@@ -42,8 +42,8 @@ type whySection struct {
 	Data               template.HTML
 }
 
-// showWhy explains what the model has learnt: /studies/{study}/why?metric=METRIC&x=PARAMETER&y=PARAMETER.
-// Each section is loaded when the page is there; with wait=1 all are part of it.
+// showWhy explains the learned model: /studies/{study}/why?metric=METRIC&x=PARAMETER&y=PARAMETER. Each
+// section is loaded when the page is there; with wait=1 all are part of it.
 func (s views) showWhy(w http.ResponseWriter, r *http.Request) error {
 	frame, err := s.NewPage(r, "Why")
 	if err != nil {
@@ -95,7 +95,7 @@ func (s views) importancePart(ctx context.Context, r *site.PartRequest) (any, er
 	return s.Analyses.AnalyzeImportance(ctx, &dparetov1.AnalyzeImportanceRequest{Name: r.Study})
 }
 
-// slicesData is what the part "slices" shows.
+// slicesData is the content of the part "slices".
 type slicesData struct {
 	Metric   string
 	Spec     *dparetov1.MetricSpec // of the metric
@@ -232,7 +232,7 @@ func drawSlice(spec *dparetov1.StudySpec, slice *dparetov1.Slice, y chart.Axis, 
 	return c.SVG()
 }
 
-// fitData is what the part "fit" shows.
+// fitData is the content of the part "fit".
 type fitData struct {
 	Objectives []fitPicture
 	Warnings   []*dparetov1.Warning
@@ -299,7 +299,7 @@ func drawFit(spec *dparetov1.StudySpec, metric string, points []*dparetov1.Valid
 	return c.SVG()
 }
 
-// gainData is what the part "gain" shows.
+// gainData is the content of the part "gain".
 type gainData struct {
 	*dparetov1.ForecastGainResponse
 

@@ -37,7 +37,7 @@ type comparePage struct {
 	X, Y   string   // scales of the axes; empty for the scales of the metrics
 	// Fronts is the path of the part with the fronts, Wait of the view with it at once.
 	Fronts, Wait string
-	Now          *comparison // what the view waited for
+	Now          *comparison // the comparison that the view waited for
 }
 
 // showCompare compares the fronts of studies: /compare?study=a&study=b. Its frame comes at once and
@@ -100,11 +100,11 @@ func (s views) showComparison(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// comparison is what the part "comparison" shows.
+// comparison is the content of the part "comparison".
 type comparison struct {
 	Kind    string
 	Studies []*comparedStudy
-	Notes   []string      // what is not comparable
+	Notes   []string      // differences that prevent a comparison
 	Picture template.HTML // empty if there is nothing to draw
 	// NarrowPicture is the same for phones.
 	NarrowPicture template.HTML
@@ -255,7 +255,7 @@ func (c *comparison) Verdict() string {
 	}
 }
 
-// finish draws what is comparable and says what is not.
+// finish draws the comparable studies and notes the differences.
 func (c *comparison) finish() error {
 	var first *comparedStudy
 	for _, study := range c.Studies {

@@ -170,7 +170,7 @@ type frontStyle struct {
 	id, class, shape string
 	x, y             *dparetov1.MetricSpec
 	line             bool   // a staircase through the points
-	means            bool   // what was measured at each point beside what the model says
+	means            bool   // measured values at each point next to the predictions
 	prefix           string // of every label
 }
 

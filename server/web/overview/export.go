@@ -27,7 +27,7 @@ func (s views) exportFront(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d := made.(*frontData) //nolint:forcetypeassert // what the part returns
+	d := made.(*frontData) //nolint:forcetypeassert // the result of the part
 	header := w.Header()
 	send := func(contentType string) {
 		header.Set("Content-Type", contentType)
@@ -69,7 +69,7 @@ func ignoreGone(error) error { return nil }
 // standalone returns a picture as a file, light and with a ground.
 func standalone(c *chart.Chart) template.HTML { return c.File(look.CSS) }
 
-// records returns the front as a table: exact values, and what the ε of each point means.
+// records returns the front as a table: exact values, and the meaning of the ε of each point.
 func (d *frontData) records() [][]string {
 	number := func(v *float64) string {
 		if v == nil {

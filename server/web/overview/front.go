@@ -145,7 +145,7 @@ func (a *axisSettings) parse(query url.Values) error {
 	return nil
 }
 
-// frontData is what the part "front" shows.
+// frontData is the content of the part "front".
 type frontData struct {
 	Study    *dparetov1.Study
 	Settings *frontSettings
@@ -367,7 +367,7 @@ func (d *frontData) Rows() []frontRow {
 // Unlisted returns how many points of the front the table leaves out.
 func (d *frontData) Unlisted() int { return max(0, len(d.Front().GetPoints())-maxFocusable) }
 
-// pointNote says what is special about a point.
+// pointNote states the special features of a point.
 func pointNote(p *dparetov1.FrontPoint) string {
 	var notes []string
 	if p.GetConstantPoint() != "" {
@@ -443,7 +443,7 @@ func pointCard(study *dparetov1.Study, p *dparetov1.FrontPoint) string {
 	return strings.Join(lines, "\n")
 }
 
-// configurationText says what a point is: a configuration, or a constant point by its name.
+// configurationText names a point: a configuration, or a constant point by its name.
 func configurationText(spec *dparetov1.StudySpec, p *dparetov1.FrontPoint) string {
 	if id := p.GetConstantPoint(); id != "" {
 		return show.ConstantPoint(spec, id)
@@ -459,7 +459,7 @@ func pointID(p *dparetov1.FrontPoint) string {
 	return site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10)
 }
 
-// frontValueText returns the value of an objective with its interval and what was measured.
+// frontValueText returns the value of an objective with its interval and the measured value.
 func frontValueText(m *dparetov1.MetricSpec, v *dparetov1.FrontValue) string {
 	text := words.MetricValue(m, v.GetValue())
 	if v.Lower != nil && v.Upper != nil {

@@ -21,7 +21,7 @@ type ledgersPage struct {
 	More    bool // there are more ledgers
 }
 
-// ledgerRow is a ledger with what was spent.
+// ledgerRow is a ledger with its spending.
 type ledgerRow struct {
 	*dparetov1.Ledger
 
@@ -35,7 +35,7 @@ func (l *ledgerRow) Share() int {
 	return int(min(1000, 1000*l.GetSpent().GetEpsilon()/l.GetEpsilon()))
 }
 
-// showLedgers shows what each ledger allows, who has spent what, and what is left: /ledgers.
+// showLedgers shows the budget of each ledger, its charges, and the rest: /ledgers.
 func (s views) showLedgers(w http.ResponseWriter, r *http.Request) error {
 	p, err := s.NewPage(r, "Ledgers")
 	if err != nil {

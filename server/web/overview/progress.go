@@ -123,7 +123,7 @@ func bestOf(m *dparetov1.MetricSpec, reference, hypervolume float64) *float64 {
 	return &v
 }
 
-// runningData is what the part "running" shows.
+// runningData is the content of the part "running".
 type runningData struct {
 	Study  *dparetov1.Study
 	Trials []runningTrial
@@ -229,7 +229,7 @@ func lastText(spec *dparetov1.StudySpec, t *dparetov1.Trial) string {
 	return strings.Join(parts, ", ")
 }
 
-// spentData is what the part "spent" shows.
+// spentData is the content of the part "spent".
 type spentData struct {
 	// Streams says that the part carries its tile along: both need one ledger, which takes long.
 	Streams bool
@@ -237,7 +237,7 @@ type spentData struct {
 	Ledger  *dparetov1.GetPrivacyLedgerResponse
 	Problem string // why there is none
 	Ledgers []ledgerData
-	// Releases are what was published of the study, at most the first page of it.
+	// Releases are the publications of the study, at most the first page of them.
 	Releases []*dparetov1.Release
 }
 
@@ -248,7 +248,7 @@ type ledgerData struct {
 	Problem       string // why there is none
 }
 
-// spentPart makes the part "spent": what the whole search costs.
+// spentPart makes the part "spent": the cost of the whole search.
 func (s views) spentPart(ctx context.Context, r *site.PartRequest) (any, error) {
 	resp, err := s.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: r.Study})
 	if err != nil {
@@ -278,7 +278,8 @@ func (s views) spentPart(ctx context.Context, r *site.PartRequest) (any, error) 
 	return data, nil
 }
 
-// releases returns what was published of a study, at most the first page of it, and nothing to readers who may not see it.
+// releases returns the publications of a study, at most the first page of them, and nothing to
+// readers who may not see it.
 func (s views) releases(ctx context.Context, study string) []*dparetov1.Release {
 	list, err := s.Releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: study})
 	if err != nil {
@@ -290,10 +291,10 @@ func (s views) releases(ctx context.Context, study string) []*dparetov1.Release 
 // Seeded reports whether runs were seeded, so that no ε holds for them.
 func (d *spentData) Seeded() bool { return show.IsSeeded(d.Ledger.GetWarnings()) }
 
-// Statement says what the ε of one run means.
+// Statement states the meaning of the ε of one run.
 func (d *spentData) Statement() string { return show.PrivacyStatement(d.Study.GetSpec()) }
 
-// Costliest says what the costliest run cost, if the cost of any is known.
+// Costliest states the cost of the costliest run, if the cost of any is known.
 func (d *spentData) Costliest() string {
 	if d.Ledger.GetRuns() == d.Ledger.GetUnknownRuns() {
 		return ""
@@ -308,7 +309,7 @@ func (d *spentData) Costliest() string {
 	return "The costliest single run" + known + ": ε ≤ " + show.NumberUp(d.Ledger.GetLargestEpsilon()) + "."
 }
 
-// Covers says what an ε of the study means.
+// Covers states the meaning of an ε of the study.
 func (d *spentData) Covers() []string { return words.Guarantees(d.Study.GetSpec()) }
 
 // HasPrivacy reports whether the study has an ε at all.

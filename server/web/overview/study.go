@@ -18,7 +18,7 @@ type studyPage struct {
 	Settings *frontSettings
 	// Hidden says why there is nothing to see but the study itself; empty for other studies.
 	Hidden string
-	// Releases are what was published of a study with Hidden, at most the first page of it.
+	// Releases are the publications of a study with Hidden, at most the first page of them.
 	Releases []*dparetov1.Release
 	// Wait is the path of the view with all parts at once.
 	Wait string
@@ -70,7 +70,7 @@ func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
 // Guarantees says what each ε of the study means.
 func (p *studyPage) Guarantees() []string { return words.Guarantees(p.Study.GetSpec()) }
 
-// Plain says in a sentence what an ε of the study bounds.
+// Plain states in a sentence the bound of an ε of the study.
 func (p *studyPage) Plain() string { return words.Plain(p.Study.GetSpec()) }
 
 // Picture names the picture of the front.

@@ -11,7 +11,7 @@ import (
 	"github.com/dpareto/dpareto/server/web/words"
 )
 
-// tile is a number of a study with its name and what it means.
+// tile is a number of a study with its name and meaning.
 type tile struct{ Label, Value, Unit, Line string }
 
 // tilesPart makes the part "tiles": the best result at ε ≤ 1, and the knee, of the front that is known.

@@ -28,7 +28,7 @@ type Clients struct {
 	Admin    dparetov1.AdminServiceClient
 }
 
-// Options say what a report shows.
+// Options choose the contents of a report.
 type Options struct {
 	// Epsilons are the largest ε to recommend a configuration for, all positive and finite. Default: those
 	// of 0.5, 1, 2, 4 and 8 that the front spans, or its ends if it spans none.
@@ -143,7 +143,7 @@ func spanned(front *dparetov1.Front, m *dparetov1.MetricSpec) []float64 {
 	return []float64{low, high}
 }
 
-// listReleases reads what was published of the study.
+// listReleases reads the publications of the study.
 func (r *Report) listReleases(ctx context.Context, releases dparetov1.ReleaseServiceClient) error {
 	for token := ""; ; {
 		resp, err := releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: r.Study.GetName(), PageToken: token})

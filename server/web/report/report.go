@@ -15,7 +15,7 @@ import (
 	"github.com/dpareto/dpareto/server/web/words"
 )
 
-// Report is what is known of a study at one time.
+// Report is the state of a study at one time.
 type Report struct {
 	Study *dparetov1.Study
 	Made  time.Time
@@ -70,10 +70,10 @@ func (r *Report) KneeEpsilon() string {
 	return words.Epsilon(knee.Point.GetValues()[m.GetId()].GetValue())
 }
 
-// Plain says what an ε bounds in a sentence, "" for a study without.
+// Plain states in a sentence the bound of an ε, "" for a study without.
 func (r *Report) Plain() string { return words.Plain(r.Study.GetSpec()) }
 
-// Statement says what an ε means, "" for a study without.
+// Statement states the meaning of an ε, "" for a study without.
 func (r *Report) Statement() string { return show.PrivacyStatement(r.Study.GetSpec()) }
 
 // Warnings returns what a reader must know, each once.

@@ -63,7 +63,7 @@ func (r *Report) Write(w io.Writer) error {
 	return nil
 }
 
-// Assumptions returns what the guarantees of the front's points rest on.
+// Assumptions returns the assumptions of the guarantees of the front's points.
 func (r *Report) Assumptions() []*dparetov1.Assumption {
 	var all []*dparetov1.Assumption
 	for _, p := range r.Front.GetPoints() {
@@ -91,7 +91,7 @@ func (r *Report) Figures() []template.HTML {
 	return figures
 }
 
-// axisLabel names an objective. What an ε means stands beside the picture.
+// axisLabel names an objective. The meaning of an ε stands next to the picture.
 func (r *Report) axisLabel(m *dparetov1.MetricSpec) string {
 	if m == show.PrivacyMetric(r.Study.GetSpec()) {
 		return "ε of one run, at most"

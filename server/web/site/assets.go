@@ -25,10 +25,11 @@ const staticPath = "/static/"
 //go:embed static/NOTICES.txt
 var notices string
 
-// Notices returns what the authors of the libraries among the scripts and styles ask to be shown.
+// Notices returns the notices that the authors of the libraries among the scripts and styles
+// require.
 func Notices() string { return notices }
 
-// contentTypes are the types of assets by extension; what the machine says of them may be wrong.
+// contentTypes are the types of assets by extension; the types that the machine gives may be wrong.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",

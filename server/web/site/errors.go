@@ -40,14 +40,14 @@ const errorPart = "error-part"
 // errNotFound is the error of paths that do not exist.
 var errNotFound = errors.New("this page does not exist")
 
-// inputError is an error of what a reader has entered.
+// inputError is an error in a reader's input.
 type inputError struct{ error }
 
-// Invalid marks an error as one of what a reader has entered, for which the answer has the status
-// 422 Unprocessable Entity.
+// Invalid marks an error as one in a reader's input, for which the answer has the status 422
+// Unprocessable Entity.
 func Invalid(err error) error { return inputError{err} }
 
-// Message returns what a reader sees of an error, in a sentence.
+// Message returns the text that a reader sees of an error, in a sentence.
 func Message(err error) string { return status.Convert(err).Message() }
 
 // fail answers a request that failed. A reader without a valid token is asked for one. A part of a
@@ -80,12 +80,12 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.Render(w, code, name, p)
 }
 
-// errorOf returns what a reader sees of an error.
+// errorOf returns the data that a reader sees of an error.
 func (s *Site) errorOf(err error) *errorPage {
 	return &errorPage{Page: Page{SignIn: s.options.SignIn}, Message: Message(err), Fields: violations(err)}
 }
 
-// violations returns what a call says of the fields of its request.
+// violations returns the violations that a call reports for the fields of its request.
 func violations(err error) []*errdetails.BadRequest_FieldViolation {
 	var all []*errdetails.BadRequest_FieldViolation
 	for _, detail := range status.Convert(err).Details() {

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Form is what a reader has entered, and what is wrong with it.
+// Form is a reader's input, and its errors.
 type Form struct {
 	Values url.Values
 	// Errors are messages by field; those under "" concern the whole form.
@@ -19,7 +19,7 @@ type Form struct {
 // Value returns the value of a field.
 func (f *Form) Value(field string) string { return f.Values.Get(field) }
 
-// Error returns what is wrong with a field, "" for nothing.
+// Error returns the error of a field, "" for none.
 func (f *Form) Error(field string) string { return f.Errors[field] }
 
 // NewForm reads a form that was sent. The text of its fields has the encoding that calls need.
@@ -44,9 +44,9 @@ func (f *Form) Add(field, message string) {
 	f.Errors[field] = message
 }
 
-// Refuse takes over what a server says of a form: fieldOf returns the field of the form for the path of a
-// violated field, "" for none. It returns the status to answer with, and false if the error is
-// about something else, such as a missing role.
+// Refuse takes over a server's errors about a form: fieldOf returns the field of the form for the path of
+// a violated field, "" for none. It returns the status to answer with, and false if the error is about
+// something else, such as a missing role.
 func (f *Form) Refuse(err error, fieldOf func(path string) string) (code int, ok bool) {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange, codes.ResourceExhausted, codes.Aborted:
@@ -68,10 +68,10 @@ func (f *Form) Refuse(err error, fieldOf func(path string) string) (code int, ok
 	return codesOf[status.Code(err)], true
 }
 
-// ValidText returns what a reader has entered in the encoding that calls need.
+// ValidText returns a reader's input in the encoding that calls need.
 func ValidText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// field is what the template "field" shows: one field of a form.
+// field is the content of the template "field": one field of a form.
 type field struct {
 	Form              *Form
 	Name, Label, Hint string

@@ -181,7 +181,7 @@ func (e *eventWriter) release() { e.once.Do(func() { close(e.led) }) }
 func (e *eventWriter) send(name string, data []byte) error {
 	var event bytes.Buffer
 	fmt.Fprintf(&event, "event: %s\n", name)
-	// A carriage return alone ends a line of an event, too, and would let text begin another.
+	// A carriage return alone also ends a line of an event, and would let text begin another.
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
 	for line := range bytes.Lines(data) {

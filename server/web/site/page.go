@@ -11,7 +11,7 @@ import (
 	"github.com/dpareto/dpareto/server/web/words"
 )
 
-// Page is what the frame around every view shows. The data of views embed it.
+// Page is the content of the frame around every view. The data of views embed it.
 type Page struct {
 	Title  string // of the view
 	SignIn bool   // there is a sign-in, so offer to sign out
@@ -23,7 +23,7 @@ type Page struct {
 	View string
 	// Live is the path of the stream of the view's parts; "" for a view that stays as it is.
 	Live string
-	// Role is what the reader may do with the study, or on the whole server.
+	// Role is the reader's role in the study, or on the whole server.
 	Role dparetov1.Role
 }
 
@@ -69,7 +69,7 @@ func (s *Site) NewPage(r *http.Request, title string) (*Page, error) {
 	return p, nil
 }
 
-// State is what the template "state" shows: how far a study has come.
+// State is the content of the template "state": how far a study has come.
 type State struct {
 	Study     *dparetov1.Study
 	Done, Max int64 // trials of the budget; Max is 0 without one
@@ -117,8 +117,8 @@ func (s *State) Reason() string {
 	return ""
 }
 
-// Spent says why the study takes no more trials; "" while it does. Trials that were deleted count for the
-// server, too, which may therefore refuse a trial before this says so.
+// Spent says why the study takes no more trials; "" while it does. The server also counts deleted trials.
+// It may therefore refuse a trial before this says so.
 func (s *State) Spent() string {
 	counts := s.Study.GetTrialCounts()
 	switch {

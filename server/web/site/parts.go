@@ -8,11 +8,11 @@ import (
 )
 
 // Part makes a piece of a view of a study, again when the study changes or when the reader asks for
-// it with other settings. The template of its name shows what it returns. Where that has a method
+// it with other settings. The template of its name shows its result. Where that has a method
 // ViewURL() string, the reader's address follows the settings of the part.
 type Part func(ctx context.Context, request *PartRequest) (any, error)
 
-// PartRequest is what a part is made from.
+// PartRequest is the input of a part.
 type PartRequest struct {
 	Study string     // its name
 	Query url.Values // settings of the view

@@ -62,8 +62,8 @@ func New(conn grpc.ClientConnInterface, o Options) (*Site, error) {
 }
 
 // Handler returns the handler of the page: its views, by the patterns of [http.ServeMux], and the
-// parts of views, by name, besides what the site adds itself. It is called once. Whoever mounts it
-// checks the Host header and refuses requests that other sites forge.
+// parts of views, by name, besides what the site adds itself. It is called once. Its caller checks
+// the Host header and refuses requests that other sites forge.
 func (s *Site) Handler(views map[string]View, parts map[string]Part) http.Handler {
 	s.parts = parts
 	inside := http.NewServeMux()

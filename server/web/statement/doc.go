@@ -3,12 +3,12 @@
 // command that computes it again. A statement has three forms: text, HTML that prints, and JSON.
 //
 // Everything in it comes from the contract, called as the reader. What the server cannot know is marked for a
-// person to fill in. [New] refuses, with a [RefusalError], what the study does not support.
+// person to fill in. [New] refuses, with a [RefusalError], statements that the study does not support.
 //
 // Files:
 //
 //   - statement.go: what a statement says
-//   - make.go: the calls behind it, and what is refused
+//   - make.go: the calls behind it, and refusals
 //   - command.go: the command that computes ε again
 //   - registry.go: the fields of the Differential Privacy Deployments Registry
 //   - questions.go: the questions of NIST SP 800-226

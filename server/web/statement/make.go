@@ -28,7 +28,7 @@ type Clients struct {
 	Admin    dparetov1.AdminServiceClient
 }
 
-// Options say what is stated.
+// Options choose the contents of a statement.
 type Options struct {
 	// Epsilon is the largest ε to state, 0 for none. In an ordinary study it chooses the trial: the best
 	// measured one within it.
@@ -38,7 +38,7 @@ type Options struct {
 	// Sampler is how the trainer of DP-SGD drew its lots, as a person attests it: one
 	// of [Samplers]. Required where the study does not name a bundled trainer.
 	Sampler string
-	// Price computes what a planned search of as many runs costs, which takes seconds.
+	// Price computes the cost of a planned search of as many runs, which takes seconds.
 	Price bool
 	// Now is when the statement is made.
 	Now time.Time
@@ -64,7 +64,7 @@ type maker struct {
 	s       *Statement
 }
 
-// New makes a statement about a study, studies/{study}. The error is a [RefusalError], or that of a call.
+// New makes a statement about a study, studies/{study}. The error is a [RefusalError], or the error of a call.
 func New(ctx context.Context, c *Clients, study string, o Options) (*Statement, error) {
 	if !(o.Epsilon >= 0) || math.IsInf(o.Epsilon, 1) {
 		return nil, refuse("ε must be positive and finite, is %g", o.Epsilon)
@@ -119,7 +119,7 @@ const (
 	samplerAllocationOnce = "random-allocation-once" // the same in every epoch
 )
 
-// execution is what a bundled trainer executes.
+// execution is the mechanism that a bundled trainer executes.
 type execution struct {
 	mechanisms []string // names on the command line
 	sampler    string   // "" for none
@@ -132,7 +132,7 @@ const (
 	dpFTRL = "dp-ftrl"
 )
 
-// executed returns what the study's trainer executes, nil for one that is not bundled.
+// executed returns the mechanism that the study's trainer executes, nil for one that is not bundled.
 func (m *maker) executed() *execution {
 	t := m.study.GetSpec().GetTrainer()
 	setting := func(name, or string) string {
@@ -160,7 +160,7 @@ func (m *maker) executed() *execution {
 	}
 }
 
-// sampler compares what is accounted with what was executed, and returns the samplers of both in words.
+// sampler compares the accounted with the executed sampler, and returns both in words.
 func (m *maker) sampler() (Item, error) {
 	accounted := samplings(m.privacy)
 	const name = "Sampler"
@@ -331,7 +331,7 @@ func (m *maker) choose(ctx context.Context, metric string) (*configuration, erro
 	return c, nil
 }
 
-// refused are warnings about a guarantee with which nobody should sign it.
+// refused are warnings about a guarantee with which it should not be signed.
 var refused = []string{"LARGE_DELTA", "VACUOUS", "BOUNDS_CONTRADICT"}
 
 // check refuses a guarantee that cannot be stated.
@@ -518,7 +518,7 @@ func (m *maker) unit(g *dparetov1.PrivacyGuarantee) {
 		size)
 }
 
-// search says what the whole search cost, and what it could have cost.
+// search states the cost of the whole search, and the cost that it could have had.
 func (m *maker) search(ctx context.Context, c *configuration, evaluate *evaluator) error {
 	items := []Item{known("Tuning", "NOT included: the trial was chosen among the results of all runs, and the choice depends on the data")}
 	if c.step < c.planned && !m.s.Seeded {
@@ -593,7 +593,7 @@ func prices(ways []*dparetov1.SearchPrice, runs int64) []Item {
 	return items
 }
 
-// accounting says what was accounted, and what was executed. The trial is nil for a study that shows none.
+// accounting states the accounted and the executed mechanism. The trial is nil for a study that shows none.
 func (m *maker) accounting(g *dparetov1.PrivacyGuarantee, sampler Item, trial *dparetov1.Trial) {
 	lower := ""
 	if g.EpsilonLower != nil {
@@ -630,7 +630,7 @@ func attack(epsilon, delta, rate float64) float64 {
 	return max(rate, min(1, math.Exp(epsilon)*rate+delta, 1-math.Exp(-epsilon)*(1-rate-delta)))
 }
 
-// attack says what an attacker can do.
+// attack states the abilities of an attacker.
 func (m *maker) attack() {
 	m.s.section("What an attacker can do",
 		known("Membership", "somebody who knows all other %ss, and wrongly claims at most 1 %% of the %[1]ss that are not in the data, finds at most %[2]s %% of those that are; by guessing 1 %%",

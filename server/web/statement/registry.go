@@ -130,7 +130,7 @@ func (m *maker) registry() Registry {
 	return r
 }
 
-// title returns what a study is called.
+// title returns the name of a study.
 func title(study *dparetov1.Study) string {
 	if name := study.GetDisplayName(); name != "" {
 		return name

@@ -40,7 +40,7 @@ func labelLines(labels map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// labelsOf reads the field "labels" of a form, and notes what is wrong with it.
+// labelsOf reads the field "labels" of a form, and notes its errors.
 func labelsOf(f *site.Form) map[string]string {
 	labels := make(map[string]string)
 	for line := range strings.Lines(f.Value(labelsField)) {

@@ -21,7 +21,7 @@ type queuePage struct {
 
 	Form   *site.Form
 	Inputs []parameterInput
-	// Constraints are what a configuration must satisfy.
+	// Constraints are the constraints on a configuration.
 	Constraints []string
 }
 
@@ -127,9 +127,8 @@ func queueField(path string) string {
 	return fields("trial", noteField)(path)
 }
 
-// configurationOf reads the values of the parameters that exist, and notes what is wrong with them.
-// A value of a parameter whose condition does not hold is left out, so that the form need not
-// know conditions.
+// configurationOf reads the values of the parameters that exist, and notes their errors. A value of
+// a parameter whose condition does not hold is left out, so that the form need not know conditions.
 func configurationOf(f *site.Form, spec *dparetov1.StudySpec) map[string]*dparetov1.Value {
 	values := make(map[string]*dparetov1.Value)
 	for _, p := range spec.GetParameters() {

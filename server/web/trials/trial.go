@@ -75,13 +75,13 @@ func (s views) renderTrial(w http.ResponseWriter, r *http.Request, code int, ref
 // trialName returns the name of the trial in a request's path.
 func trialName(r *http.Request) string { return site.StudyName(r) + "/trials/" + r.PathValue("trial") }
 
-// trialData is what the part "trial-detail" shows.
+// trialData is the content of the part "trial-detail".
 type trialData struct {
 	Study      *dparetov1.Study
 	Trial      *dparetov1.Trial
 	Parameters []exactText
 	Metrics    []metricRow
-	Statement  string // what an ε means
+	Statement  string // the meaning of an ε
 	Seeded     bool
 	Expected   []expectedRow
 	Curves     []*curve
@@ -108,7 +108,7 @@ type metricRow struct {
 	Runs  string
 }
 
-// expectedRow compares what the model expected of a metric with what came.
+// expectedRow compares the model's prediction of a metric with its value.
 type expectedRow struct {
 	Label      string
 	Prediction *dparetov1.MetricPrediction

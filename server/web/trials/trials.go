@@ -100,7 +100,7 @@ type trialsPage struct {
 	Meant *chip
 	// Columns are the columns to choose from.
 	Columns []columnChoice
-	// FilterError is what the server says of the filter.
+	// FilterError is the server's error about the filter.
 	FilterError string
 	// Problem stands in place of the table where the server does not show it.
 	Problem string
@@ -141,13 +141,13 @@ func (s views) showTrials(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// trialsData is what the part "trials-table" shows.
+// trialsData is the content of the part "trials-table".
 type trialsData struct {
 	Path     string // of the study
 	Columns  []trialsColumn
 	Rows     []trialsRow
 	Revision int64
-	// Statement says what an ε in the table means; "" for a study without.
+	// Statement states the meaning of an ε in the table; "" for a study without.
 	Statement string
 	// Seeded says that the table has trials for which no ε holds.
 	Seeded                bool
@@ -245,7 +245,7 @@ func (d *trialsData) head(columns []column, q *trialsQuery) {
 	add("Remarks", "", false, false)
 }
 
-// remarks returns what is special about a trial.
+// remarks returns the special features of a trial.
 func remarks(trial *dparetov1.Trial) []string {
 	var all []string
 	if of := trial.GetReplicateOf(); of != "" {
@@ -334,7 +334,7 @@ func (s views) trialsPart(ctx context.Context, r *site.PartRequest) (any, error)
 	return s.trials(ctx, resp.GetStudy(), newTrialsQuery(r.Query))
 }
 
-// trialsNews is what the part "trials-news" shows: whether the table is out of date.
+// trialsNews is the content of the part "trials-news": whether the table is out of date.
 type trialsNews struct {
 	Changed int  // number of trials
 	More    bool // there are more

@@ -6,7 +6,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Warning is a warning as people read it: a title, and what it means and what to do.
+// Warning is a warning as people read it: a title, its meaning and the remedy.
 type Warning struct{ Title, Text string }
 
 // actions are the titles of warnings and what to do about them, where that is known.

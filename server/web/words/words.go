@@ -44,7 +44,7 @@ func MetricValue(m *dparetov1.MetricSpec, v float64) string {
 	return show.Number(v)
 }
 
-// Measured returns what was measured or computed of a metric, "" for nothing.
+// Measured returns the measured or computed value of a metric, "" for none.
 func Measured(m *dparetov1.MetricSpec, v *dparetov1.MetricValue) string {
 	if v == nil || v.Value == nil {
 		return ""
@@ -77,7 +77,7 @@ func Accountant(g *dparetov1.PrivacyGuarantee) string {
 	return text
 }
 
-// Conditions returns what the ε of a guarantee depends on: δ, adjacency and accountant.
+// Conditions returns the conditions of the ε of a guarantee: δ, adjacency and accountant.
 func Conditions(g *dparetov1.PrivacyGuarantee) string {
 	return DeltaOf(g.GetDelta()) + ", " + show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()) + ", " + Accountant(g) + " accountant"
 }
@@ -90,7 +90,7 @@ func Guarantee(g *dparetov1.PrivacyGuarantee) string {
 	return "ε ≤ " + show.NumberUp(g.GetEpsilon()) + ", " + Conditions(g) + ", an upper bound"
 }
 
-// Plain says what the ε of a study bounds, in a sentence; "" for a study without.
+// Plain states in a sentence the bound of the ε of a study; "" for a study without.
 func Plain(spec *dparetov1.StudySpec) string {
 	p := show.PrivacyMetric(spec).GetComputed().GetPrivacy()
 	if p == nil {
@@ -151,7 +151,7 @@ func Loosened(m *dparetov1.MetricSpec, value float64) float64 {
 	return value
 }
 
-// Meaning says what a metric means if it is an ε, otherwise nothing.
+// Meaning states the meaning of a metric if it is an ε, otherwise nothing.
 func Meaning(m *dparetov1.MetricSpec) string {
 	if m.GetComputed().GetPrivacy() == nil {
 		return ""

@@ -62,9 +62,9 @@ type Options struct {
 // at the evaluated configurations. The hypervolume is in the objectives' own
 // units.
 //
-// The acquisition is evaluated at points of the space, that is with integers
-// rounded, and no configuration is suggested twice. Pending configurations are
-// taken to yield what the model predicts.
+// The acquisition is evaluated at points of the space, that is with integers rounded, and no
+// configuration is suggested twice. Pending configurations are taken to yield the model's
+// predictions.
 //
 // HVPoI depends on the medians only. Where the largest value found is at most 1e-5 of
 // the front's hypervolume, the expected hypervolume improvement decides, which

@@ -13,7 +13,7 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// objective is what the acquisition of a configuration depends on.
+// objective holds the inputs of the acquisition of a configuration.
 type objective struct {
 	model  *model.Model
 	front  *pareto.Front
@@ -85,7 +85,7 @@ func publishedReference(front [][]float64) []float64 {
 	return reference
 }
 
-// Value is the acquisition at a configuration, and what it is made of.
+// Value is the acquisition at a configuration, with its parts.
 type Value struct {
 	// Predictions are the posteriors of the objectives, in their own units.
 	Predictions []suggest.Prediction
@@ -99,10 +99,11 @@ type Value struct {
 }
 
 // Acquisition returns the acquisition of [New] with the same options at any configurations, for
-// instance on a grid to draw it; they may be evaluated or not allowed. h must hold an evaluation.
-// What is pending in it is believed. The seed is that of the designer's [suggest.Request].
-// Acquisition returns a [space.FieldErrors] when p is invalid or h does not fit p, the error of a
-// fit that fails, and the context's error. It panics as New does, and if a point has the wrong length.
+// instance on a grid to draw it; they may be evaluated or not allowed. h must hold an evaluation. The
+// model's predictions stand for its pending configurations. The seed comes from the designer's
+// [suggest.Request]. Acquisition returns a [space.FieldErrors] when p is invalid or h does not fit p,
+// the error of a fit that fails, and the context's error. It panics as New does, and if a point has
+// the wrong length.
 func Acquisition(ctx context.Context, p *suggest.Problem, h *suggest.History, seed uint64, o Options, points []space.Point) ([]Value, error) {
 	if err := suggest.Validate(p, h, suggest.Request{}); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type maximizer struct {
 	x             []float64                  // buffer
 }
 
-// criterion is what a search maximises.
+// criterion is the objective of a search, to maximise.
 type criterion func(*pareto.Front, []acquisition.Distribution) float64
 
 // negligible is the HVPoI, relative to the hypervolume of the front, that is no

@@ -151,7 +151,7 @@ func (s *surface) gather(pending []space.Point, plugIn bool, seed uint64, number
 	}
 	s.settle(possible)
 	for _, e := range possible {
-		b.members[e.place].settled = true // its variances are those of the copy
+		b.members[e.place].settled = true // its variances are the copy's
 	}
 	optimists := possible[:0]
 	for _, e := range possible {

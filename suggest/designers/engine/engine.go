@@ -184,7 +184,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 // turn is one suggestion to be made.
 type turn struct {
 	history *suggest.History
-	pending []space.Point // those of the history, and the suggestions before
+	pending []space.Point // the pending points of the history, and the suggestions before
 	tried   space.Set
 	seed    uint64
 	number  int64 // of the trial

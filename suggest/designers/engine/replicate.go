@@ -12,10 +12,10 @@ import (
 )
 
 // Another trial of a configuration on the front moves its median by a Gaussian. Its variance
-// is what the trial takes off the posterior variance there, less what a trial of the new
-// configuration would take off as well: a trial next to it is nearly as informative. Where the
-// noise is known, that holds for every new configuration near the front, which may improve the
-// front besides, so that no configuration is tried again.
+// is the reduction of the posterior variance there by the trial, less the part that a trial of
+// the new configuration would also take off: a trial next to it is nearly as informative.
+// Where the noise is known, that holds for every new configuration near the front, which may
+// improve the front besides, so that no configuration is tried again.
 //
 // The value of the trial is the expected hypervolume improvement with this variance
 // over the front without the configuration, less the improvement that its median
@@ -124,7 +124,7 @@ func (c comparison) surrogates() []*surrogate.GP {
 	return gps
 }
 
-// after returns the surrogates after a trial of q that measures what they predict.
+// after returns the surrogates after a trial of q that measures their predictions.
 func (c comparison) after(q space.Point) ([]*surrogate.GP, error) {
 	gps := c.surrogates()
 	x := c.v.problem.Inputs(nil, q)
@@ -132,7 +132,7 @@ func (c comparison) after(q space.Point) ([]*surrogate.GP, error) {
 		if gp == nil {
 			continue
 		}
-		noise := 0.0 // besides what was learned
+		noise := 0.0 // besides the learned noise
 		if known := c.v.model.KnownNoise(j); !math.IsNaN(known) {
 			noise = known / c.v.model.RunsPerTrial()
 		}

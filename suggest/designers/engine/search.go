@@ -33,7 +33,7 @@ const (
 	ascentGain, drawnAscentGain = 1e-6, 1e-3
 
 	// wellKnown is the number of configurations beyond which half of the quasi-random
-	// candidates suffice: what is left to find is around the front.
+	// candidates suffice: the remaining improvements are around the front.
 	wellKnown = 128
 
 	// rounds bounds how often tweaks and another local search follow each other.
@@ -392,7 +392,7 @@ func (e *explorer) climb(ctx context.Context, v *evaluator, c candidate) (candid
 	return c, nil
 }
 
-// ascentGain returns what a step of a local search must promise.
+// ascentGain returns the least gain that a step of a local search must promise.
 func (e *explorer) ascentGain() float64 {
 	if len(e.fronts) > 1 {
 		return drawnAscentGain

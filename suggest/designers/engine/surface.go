@@ -450,8 +450,7 @@ func (v *evaluator) logMet(l *look, i, draw int) (float64, acquisition.Partial) 
 	return acquisition.LogFeasible(v.model.Distribution(j, l.means[j][draw], l.variance[j]), c.Lower, c.Upper)
 }
 
-// logCost returns the logarithm of what a run costs, and subtracts its gradient
-// from grad unless that is nil.
+// logCost returns the logarithm of the cost of a run, and subtracts its gradient from grad unless that is nil.
 func (v *evaluator) logCost(at site, grad []float64) float64 {
 	switch v.problem.Cost {
 	case suggest.CostCheckpoint:

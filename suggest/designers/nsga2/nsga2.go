@@ -177,7 +177,7 @@ func individuals(p *suggest.Problem, h *suggest.History) []individual {
 // fronts returns the indices on the first fronts, in order, until they hold enough
 // individuals: those that meet the constraints by repeated removal of the non-dominated
 // ones, and then the others by their violation (constrained domination, Deb et al. 2002,
-// §VI-A). What a constant dominates or equals is not on the first front.
+// §VI-A). An individual that a constant dominates or equals is not on the first front.
 func fronts(all []individual, constants [][]float64, enough int) [][]int {
 	var left, violating []int
 	for i := range all {

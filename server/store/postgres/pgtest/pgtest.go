@@ -104,7 +104,7 @@ func confine(cmd *exec.Cmd) error {
 }
 
 // Crash ends the cluster without a shutdown, like kill -9 of all its processes, and starts it again. It
-// recovers what it had acknowledged from its log. Crash returns when it had ended.
+// recovers its acknowledged writes from its log. Crash returns when it had ended.
 func Crash(t testing.TB) (ended time.Time) {
 	t.Helper()
 	folder, err := start()
