@@ -73,8 +73,8 @@ func (s *Study) UpdateTrial(ctx context.Context, number int64, trial *dparetov1.
 	return resp.GetTrial(), nil
 }
 
-// StopTrial asks the worker that holds a trial to complete it with what it has; a queued
-// trial fails. The reason may be empty; it is cut at 2,000 characters.
+// StopTrial asks the worker that holds a trial to complete it with its results so far; a
+// queued trial fails. The reason may be empty; it is cut at 2,000 characters.
 func (s *Study) StopTrial(ctx context.Context, number int64, reason string) (*dparetov1.Trial, error) {
 	name := s.trialName(number)
 	resp, err := s.client.Studies.StopTrial(ctx, &dparetov1.StopTrialRequest{Name: name, Reason: clip(reason)})

@@ -52,7 +52,7 @@ type config struct {
 	security  security
 }
 
-// WithPlaintext connects without TLS to servers that are not on this machine, too.
+// WithPlaintext also connects without TLS to servers that are not on this machine.
 func WithPlaintext() Option {
 	return optionFunc(func(c *config) { c.plaintext = true })
 }

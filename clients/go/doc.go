@@ -26,8 +26,8 @@
 // would change something twice carry an id, the same in every attempt, under which the
 // server remembers its answer for a day. Each attempt has its own time limit (see
 // [WithTimeout]), so that a context without a deadline means "however long it takes";
-// [WithRetryNotice] reports what a call is waiting for. [Study.Watch] continues where it
-// stopped, too.
+// [WithRetryNotice] reports the reason why a call waits. [Study.Watch] also continues
+// where it stopped.
 //
 // # Authentication
 //
@@ -38,7 +38,7 @@
 //
 // # Errors
 //
-// Errors say what was attempted and why the server refused, including every invalid field
-// of a request. status.Code of google.golang.org/grpc returns their code, and errors.Is
-// finds [ErrDone], [ErrStop], [ErrLeaseLost] and the context's error in them.
+// Errors name the attempted call and the reason of the refusal, including every invalid
+// field of a request. status.Code of google.golang.org/grpc returns their code, and
+// errors.Is finds [ErrDone], [ErrStop], [ErrLeaseLost] and the context's error in them.
 package dpareto

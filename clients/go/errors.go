@@ -21,8 +21,8 @@ var (
 
 	// ErrStop is returned by Report when the trial should stop, because a user asked for
 	// it or the server expects nothing more from the run. The measurement was recorded,
-	// and the worker should complete the trial with what it has. It is also the cause
-	// with which KeepAlive's context ends.
+	// and the worker should complete the trial with its results so far. It is also the
+	// cause with which KeepAlive's context ends.
 	ErrStop = errors.New("the server asks to stop the trial")
 
 	// ErrLeaseLost is returned by the methods of a Trial that the worker no longer holds:
@@ -31,8 +31,8 @@ var (
 	ErrLeaseLost = errors.New("the lease of the trial is lost")
 )
 
-// callError is a failed call: what was attempted, the server's answer, and the sentinel
-// that it stands for, if any.
+// callError is a failed call: the attempt, the server's answer, and the sentinel that
+// it stands for, if any.
 type callError struct {
 	action string
 	status *status.Status
@@ -53,7 +53,7 @@ func (e *callError) Error() string {
 	return text
 }
 
-// Unwrap returns what the error means.
+// Unwrap returns the meaning of the error.
 func (e *callError) Unwrap() error { return e.means }
 
 // GRPCStatus makes status.Code and status.FromError work.

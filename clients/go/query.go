@@ -22,8 +22,8 @@ func (s *Study) QueryFront(ctx context.Context, bounds map[string]float64, confi
 	return resp, nil
 }
 
-// Predict returns what the model of the study expects of configurations, at most 1000, in
-// their order: the measured objectives with intervals, computed metrics exactly.
+// Predict returns the predictions of the study's model for configurations, at most 1000,
+// in their order: the measured objectives with intervals, computed metrics exactly.
 func (s *Study) Predict(ctx context.Context, configurations ...map[string]*dparetov1.Value) ([]*dparetov1.ConfigurationPrediction, error) {
 	request := &dparetov1.PredictMetricsRequest{Name: s.name}
 	for _, parameters := range configurations {

@@ -58,7 +58,7 @@ func WithTokenInPlaintext() Option {
 	return optionFunc(func(c *config) { c.security.tokenPlaintext = true })
 }
 
-// WithTLS uses TLS to servers on this machine, too.
+// WithTLS also uses TLS to servers on this machine.
 func WithTLS() Option {
 	return optionFunc(func(c *config) { c.security.tls = true })
 }

@@ -146,8 +146,8 @@ func value(v *dparetov1.Value) any {
 // otherwise it is any number from 0 on that orders the measurements. Other metrics at a
 // step that was already reported are refused.
 //
-// It returns ErrStop when the worker should complete the trial with what it has, and
-// ErrLeaseLost when the trial is no longer the worker's.
+// It returns ErrStop when the worker should complete the trial with its results so
+// far, and ErrLeaseLost when the trial is no longer the worker's.
 func (t *Trial) Report(ctx context.Context, step int64, metrics Metrics) error {
 	return t.ReportMeasurement(ctx, metrics.Measurement(step, 0))
 }

@@ -55,7 +55,7 @@ type Options struct {
 	// start. 0 means no limit.
 	MaxEvaluations int
 
-	// Decrease is what a quasi-Newton step must promise to be taken. 0 means that
+	// Decrease is the decrease that a quasi-Newton step must promise to be taken. 0 means that
 	// the search goes on to the minimum.
 	Decrease float64
 }

@@ -42,8 +42,8 @@ func IsSeeded(warnings []*dparetov1.Warning) bool {
 	return slices.ContainsFunc(warnings, func(w *dparetov1.Warning) bool { return w.GetCode() == CodeSeeded })
 }
 
-// PrivacyStatement returns what the ε of a study means: without δ, adjacency and
-// accountant it means nothing. It is empty for a study without privacy.
+// PrivacyStatement returns the meaning of the ε of a study: without δ, adjacency and accountant it means nothing.
+// It is empty for a study without privacy.
 func PrivacyStatement(spec *dparetov1.StudySpec) string {
 	p := PrivacyMetric(spec).GetComputed().GetPrivacy()
 	if p == nil {
@@ -108,7 +108,8 @@ func JoinAssumptions(lists ...[]*dparetov1.Assumption) []*dparetov1.Assumption {
 	return all
 }
 
-// Attacker says what a trade-off curve grants an attacker, which depends on the adjacency of its guarantee.
+// Attacker states the knowledge that a trade-off curve grants an attacker, which depends on the adjacency of its
+// guarantee.
 func Attacker(g *dparetov1.PrivacyGuarantee) string {
 	instead := ""
 	switch {

@@ -170,7 +170,7 @@ func mix(x uint64) uint64 {
 // returns
 //   - ctx.Err() when ctx is done: training is stopped and unfinished trials are given
 //     back within Grace;
-//   - a *MetricError when the trainer does not measure what the study needs;
+//   - a *MetricError when the trainer does not measure a metric that the study needs;
 //   - the error of the last trial when MaxFailures trials failed in a row;
 //   - the error of the server when it refuses to hand out trials or to take results.
 //
@@ -209,7 +209,7 @@ func (a *Agent) validate() error {
 	}
 }
 
-// crew holds what the workers of a running agent share.
+// crew holds the state that the workers of a running agent share.
 type crew struct {
 	*Agent
 	maxFailures int64

@@ -85,10 +85,10 @@ func (c *crew) trainerFor(ctx context.Context, trial *dpareto.Trial) (trainer.Tr
 // privacyTolerance is the relative amount by which accountants may differ.
 const privacyTolerance = 1e-6
 
-// checkPrivacy returns a *PrivacyError if a trial's computed ε is less than what the
-// trainer's own mechanism costs at its parameters, and a *trainer.ParameterError if the trainer
-// does not take the parameters. The trainer is the one on the examples that the trial is for. Trainers
-// that do not know their mechanism are not checked, nor are metrics without a value.
+// checkPrivacy returns a *PrivacyError if a trial's computed ε is less than the ε of the trainer's own
+// mechanism at its parameters, and a *trainer.ParameterError if the trainer does not take the
+// parameters. The trainer is the one on the examples that the trial is for. Trainers that do not know
+// their mechanism are not checked, nor are metrics without a value.
 func (c *crew) checkPrivacy(trial *dpareto.Trial, fitting trainer.Trainer) error {
 	private, ok := fitting.(trainer.PrivateTrainer)
 	if !ok {

@@ -14,7 +14,7 @@ const KeySize = 32
 // All trials of a study that name the same key have the same subset. Which records are in it stays
 // secret, as the guarantee of the study requires: the key must never be shown or logged.
 type Subset struct {
-	Key  []byte // KeySize bytes that nobody can guess
+	Key  []byte // KeySize bytes that cannot be guessed
 	Size int    // in [1, Of]
 	Of   int    // at least 1
 }

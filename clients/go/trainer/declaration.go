@@ -19,10 +19,10 @@ type Declaration struct {
 }
 
 // ConstantDeclaration is a model that does not depend on the training examples, so that it costs
-// ε = 0. What it is worth on the examples that measure it is a number of these examples.
+// ε = 0. Its value on the examples that measure it is a number of these examples.
 type ConstantDeclaration struct {
 	Name  string
-	Usage string // one line: what it is, and of which examples its values are
+	Usage string // one line: the model, and the examples of its values
 	// Values of the objectives among Declaration.Metrics, by name.
 	Values map[string]float64
 }

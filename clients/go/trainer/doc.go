@@ -30,12 +30,12 @@
 // loop over epochs.
 //
 // Trainers measure utility only. Package privacy and the server account the privacy of a
-// configuration from its parameters. A [Declaration] tells the server what it needs:
-// parameters and their domains, metrics, and the mechanism, with an expression over the
-// parameters for each of its fields. A [PrivateTrainer] returns the same mechanism as a
-// value, for programs and for tests that compare the two. A trainer must do what it
-// declares: nothing can check that it adds the noise, or draws lots as they are
-// accounted.
+// configuration from its parameters. A [Declaration] tells the server the needs of a
+// trainer: parameters and their domains, metrics, and the mechanism, with an expression
+// over the parameters for each of its fields. A [PrivateTrainer] returns the same
+// mechanism as a value, for programs and for tests that compare the two. A trainer must
+// do what it declares: nothing can check that it adds the noise, or draws lots as they
+// are accounted.
 //
 // The example of this package is a complete trainer.
 package trainer

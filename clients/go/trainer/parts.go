@@ -50,7 +50,7 @@ func (s Settings) parts() (int, Settings, error) {
 	return parts, own, nil
 }
 
-// newOnParts makes a trainer on parts, whose mechanism is that of one part.
+// newOnParts makes a trainer on parts, whose mechanism is the mechanism of one part.
 func (r *Registry) newOnParts(ctx context.Context, name string, options Options, parts int) (Trainer, error) {
 	divided, err := r.NewDivisible(ctx, name, options, parts)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/subset"
 )
 
-// Options are what a trainer is made from.
+// Options are the inputs of a new trainer.
 type Options struct {
 	// DataDir is a folder in which data files are looked for first. Empty means
 	// that only the platform's cache folder is used.
@@ -42,7 +42,7 @@ type Setting struct {
 type Definition struct {
 	// Name of the trainer, unique in a registry.
 	Name string
-	// Summary is one line about what is trained, on which data.
+	// Summary is one line about the trained model and its data.
 	Summary string
 	// Settings that New understands. A registry refuses all others.
 	Settings []Setting

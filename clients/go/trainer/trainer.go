@@ -43,7 +43,7 @@ func (r Run) Validate() error {
 	return nil
 }
 
-// Measurement is what is known of a configuration after a number of steps.
+// Measurement holds the measured values of a configuration after a number of steps.
 type Measurement struct {
 	// Step counts the checkpoints passed in the trainer's own unit, which its
 	// documentation states (epochs, for DP-SGD). It is 1 for a trainer without

@@ -293,7 +293,7 @@ func (s *Series) corners(from, to int, x func(float64) vg.Length, y func(i int) 
 }
 
 // pieces calls draw with the bounds of every piece of places that are on the axes, one or more. On a linear
-// axis, the band's bounds must be, too.
+// axis, the band's bounds must also be on it.
 func (s *Series) pieces(x, y Axis, draw func(from, to int)) {
 	from := 0
 	for i := 0; i <= len(s.X); i++ {

@@ -12,7 +12,7 @@ import (
 )
 
 // head is what stands above a plot: a title, lines below it, and a legend. All of it is broken into
-// lines that fit with other fonts, too.
+// lines that also fit with other fonts.
 type head struct {
 	title    string
 	subtitle []string

@@ -29,8 +29,8 @@ func LoadBreastCancer(path string) (*Dataset, error) {
 // Mangasarian, "Nuclear Feature Extraction for Breast Tumor Diagnosis", 1993) in the format
 // of UCI's wdbc.data: an ID, which is dropped, the diagnosis, M or B, and 30 measurements,
 // separated by commas. The label is 1 for malignant and −1 for benign. The features are
-// divided by round upper bounds of what they measure and cut off at 1, so that they are in
-// [0, 1]; the dataset is dense. The input may be compressed with gzip.
+// divided by round upper bounds of the measured quantities and cut off at 1, so that they
+// are in [0, 1]; the dataset is dense. The input may be compressed with gzip.
 //
 // Malformed input, which includes negative measurements, gives a *SyntaxError.
 func ReadBreastCancer(r io.Reader, file string) (*Dataset, error) {

@@ -21,8 +21,8 @@ func NewCache() *Cache {
 	return &Cache{lock: make(chan struct{}, 1), parts: make(map[any]*Parts)}
 }
 
-// Load returns what the function Load does. The same division of the same dataset from
-// the same data folder gives the same parts; a failure is not kept.
+// Load returns the result of the function Load. The same division of the same dataset
+// from the same data folder gives the same parts; a failure is not kept.
 func (c *Cache) Load(ctx context.Context, name string, division Division, source Source) (*Parts, error) {
 	e, err := find(name)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // CovertypeDim is the number of features of Covertype.
 const CovertypeDim = 54
 
-// covertypeColumns are the columns of covtype.data. The limits are public bounds in round numbers of what the
-// measurements of a cell of land are, and no statistics of the rows.
+// covertypeColumns are the columns of covtype.data. The limits are public bounds, in round numbers, of
+// measurements of a cell of land, and no statistics of the rows.
 var covertypeColumns = slices.Concat(
 	[]column{
 		number("measurement", 5000), // elevation in metres: no mountain of the region is as high
@@ -41,7 +41,7 @@ var covertypeColumns = slices.Concat(
 // format of UCI's covtype.data: ten measurements, 4 columns for the wilderness area and 40 for
 // the soil, each 0 or 1, and the kind of wood from 1 to 7, whole numbers separated by commas.
 // The label is 1 for lodgepole pine (kind 2, about half of the rows) and −1 for any other.
-// Measurements are divided by round bounds of what they measure and cut off, so that they
+// Measurements are divided by round bounds of the measured quantities and cut off, so that they
 // are in [−1, 1]; only the vertical distance can be negative. The dataset is sparse and named
 // after the file, which may be compressed with gzip.
 //

@@ -213,7 +213,7 @@ func (b *builder) add(label float32, indices []int32, values []float32) {
 	b.rowStart = append(b.rowStart, len(b.indices))
 }
 
-// dataset returns what was collected. The builder must not be used afterwards.
+// dataset returns the collected examples. The builder must not be used afterwards.
 func (b *builder) dataset(name string, dim int) *Dataset {
 	d := &Dataset{
 		Name:     name,

@@ -71,7 +71,7 @@ func Generated(rows int, seed uint64) *Dataset {
 	return d
 }
 
-// hiddenModel is what the examples are drawn from.
+// hiddenModel is the model that the examples are drawn from.
 type hiddenModel struct {
 	weights    [AdultDim]float64 // of the logistic model
 	cumulative [AdultDim]float64 // probability of the features up to here in the group

@@ -22,8 +22,8 @@ const (
 // they are in [0, 1]. The dataset is sparse and named after the file of examples. Either
 // file may be compressed with gzip.
 //
-// Malformed files give a *SyntaxError; a different number of examples and labels is an
-// error, too.
+// Malformed files give a *SyntaxError; a different number of examples and labels is
+// also an error.
 func LoadGisette(examples, labels string) (*Dataset, error) {
 	values, err := loadLabels(labels)
 	if err != nil {

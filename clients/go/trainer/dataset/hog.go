@@ -120,7 +120,7 @@ func orientationsTo(histograms []float64, pixels []float32, side, cells int) {
 	}
 }
 
-// split returns the whole number below v and what is above it.
+// split returns the whole number below v and the rest.
 func split(v float64) (whole int, rest float64) {
 	floor := math.Floor(v)
 	return int(floor), v - floor

@@ -89,8 +89,8 @@ func orShort(err error, file string, short error) error {
 // value of a pixel. There are at least 2 classes, or it panics; labels are as in Dataset.
 // The dataset is named after the file of images.
 //
-// Malformed files give a *SyntaxError; a different number of images and labels is an
-// error, too.
+// Malformed files give a *SyntaxError; a different number of images and labels is
+// also an error.
 func LoadIDX(images, labels string, classes int) (*Dataset, error) {
 	if classes < 2 {
 		panic("dataset: fewer than two classes")

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// kddColumns are the 41 columns and the label. The limits follow from what a column means, not from the examples, so
-// that they cost no privacy.
+// kddColumns are the 41 columns and the label. The limits follow from the meaning of a column, not from the
+// examples, so that they cost no privacy.
 var kddColumns = func() []column {
 	all := func(kind func(name string, limit float64) column, limit float64, names ...string) []column {
 		columns := make([]column, len(names))
@@ -90,9 +90,9 @@ func LoadKDDCup99(path string) (*Dataset, error) {
 // the meaning of the columns and not from the data: rates and truth values as they are;
 // duration as log(1+x)/log(1+86400); bytes likewise with 2³²−1 and counts of events with
 // 1023 in place of 86400; connections of the last two seconds divided by 511, those to the
-// same host by 255, su_attempted by 2; what is then above 1 becomes 1. A row has at most
-// 41 features other than 0 and so a Euclidean norm of at most √41. The dataset is sparse.
-// The input may be compressed with gzip.
+// same host by 255, su_attempted by 2; values that are then above 1 become 1. A row has at
+// most 41 features other than 0 and so a Euclidean norm of at most √41. The dataset is
+// sparse. The input may be compressed with gzip.
 //
 // Malformed input, which includes unknown symbols and negative numbers, gives a
 // *SyntaxError.

@@ -108,7 +108,7 @@ func (d Division) normal(e *entry) (Division, error) {
 //
 // A file that is in no folder and fails to download gives a *DownloadError, or
 // fs.ErrNotExist if it is not downloadable; a malformed file gives a *SyntaxError. A
-// wrong number of examples, an unknown name and an impossible division are errors, too.
+// wrong number of examples, an unknown name and an impossible division are also errors.
 // Generated examples and outlines need no files.
 func Load(ctx context.Context, name string, division Division, source Source) (*Parts, error) {
 	e, err := find(name)

@@ -43,7 +43,7 @@ type Source struct {
 	// DefaultStallTimeout.
 	StallTimeout time.Duration
 	// Outline asks for no files, but for examples without features, in the numbers and classes of the
-	// dataset: enough to know what a training on it costs.
+	// dataset: enough to know the privacy cost of a training on it.
 	Outline bool
 	// Progress, when not nil, is called during downloads with the number of bytes
 	// done, which never falls, and the total, of all the files that are missing.

@@ -9,7 +9,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 )
 
-// parse returns what a run with these parameters trains, and how. Errors are
+// parse returns the model that a run with these parameters trains, and the method. Errors are
 // *trainer.ParameterError.
 func (t *Trainer) parse(p trainer.Parameters) (Options, configuration, error) {
 	known := []string{

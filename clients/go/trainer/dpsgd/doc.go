@@ -105,10 +105,10 @@
 // # Randomness
 //
 // Lots, noise and initial weights come from independent streams of the operating system's
-// entropy (package random). Nothing records what was drawn, and no two runs are equal: the
-// privacy computed for a run holds only while its lots and its noise are secret. A run with a
-// seed is for experiments, since anyone who knows the seed can remove the noise. Its results do
-// not depend on the number of processors, but may differ in the last bits between kinds of
+// entropy (package random). Nothing records the draws, and no two runs are equal: the privacy
+// computed for a run holds only while its lots and its noise are secret. A run with a seed is
+// for experiments, since anyone who knows the seed can remove the noise. Its results do not
+// depend on the number of processors, but may differ in the last bits between kinds of
 // processors. Replicates train in parallel first; remaining processors share the work on a lot.
 //
 // # Exactness

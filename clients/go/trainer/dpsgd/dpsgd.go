@@ -89,8 +89,8 @@ const (
 	HOG Features = "hog" // dataset.HOG, of images
 )
 
-// Options say what is trained, and how. The zero value is logistic regression by
-// DP-SGD from w = 0, on lots of fixed size.
+// Options choose the model and the method of training. The zero value is logistic regression by DP-SGD from w = 0,
+// on lots of fixed size.
 type Options struct {
 	// Model. No kind means logistic regression.
 	Model model.Spec
@@ -173,7 +173,7 @@ type Trainer struct {
 	initialization model.Initialization
 }
 
-// view is what a run sees of the examples.
+// view is the part of the examples that a run sees.
 type view struct {
 	train     *model.Examples
 	evaluator experiment.Evaluator[*model.Examples]
@@ -202,7 +202,7 @@ func newHOGView(parts *dataset.Parts) (view, error) {
 	return newView(&made)
 }
 
-// view returns what a run sees.
+// view returns the part that a run sees.
 func (t *Trainer) view(f Features) (view, error) {
 	if f == HOG {
 		return t.hog()

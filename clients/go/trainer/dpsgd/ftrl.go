@@ -115,7 +115,7 @@ func (n *bufferedNoise) addTo(sum []int64, first int, _ uint64, s *random.Stream
 	}
 }
 
-// takenBack returns what the next step takes back of the noise of a parameter.
+// takenBack returns the part of a parameter's noise that the next step takes back.
 func (n *bufferedNoise) takenBack(parameter int) int64 {
 	sum := 0.0
 	for d, buffer := range n.buffers {

@@ -24,7 +24,7 @@ const (
 
 	// ParameterNormalizedRate is, for SGD, the learning rate times the clipping norm: the most by which one
 	// step without noise moves the weights. It takes the place of the learning rate. Its good values depend
-	// on the clipping norm much less than those of the learning rate.
+	// on the clipping norm much less than good learning rates do.
 	ParameterNormalizedRate = "normalized_" + ParameterLearningRate
 
 	// ParameterModel, ParameterHidden and ParameterFeatures replace the settings of these names for one run.

@@ -14,7 +14,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// Problem describes what is trained, and on which examples it is measured. It is safe for
+// Problem describes the trained model, and the examples that measure it. It is safe for
 // concurrent use.
 type Problem struct {
 	Risk           linear.Risk                  // the training examples and the loss

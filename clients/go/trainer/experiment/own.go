@@ -21,7 +21,7 @@ type ownKey struct {
 	schemaDigest, dataDigest string
 }
 
-// loadOwn loads a user's own data, which must be those of the study.
+// loadOwn loads a user's data, which must be the study's data.
 func loadOwn(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*dataset.Parts, error) {
 	settings := options.Settings
 	for _, name := range []string{SettingSplit, SettingTrainRows, SettingValidationRows, SettingGenerated} {

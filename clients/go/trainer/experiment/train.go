@@ -25,7 +25,7 @@ type Learner[E any] interface {
 	Size() int
 }
 
-// Predictor is a Learner whose outputs are judged, too.
+// Predictor is a Learner whose outputs are also judged.
 type Predictor[E any] interface {
 	// OutputsTo stores the outputs for examples, row by row: one each for two classes and for numbers, or one for
 	// every class.

@@ -24,7 +24,7 @@ const (
 // Format is the value of Card.Format.
 const Format = "dpareto-model-1"
 
-// Card says what a model is, and what it guarantees.
+// Card describes a model and its guarantee.
 type Card struct {
 	Format string `json:"format"`
 	// Model is the kind.
@@ -38,7 +38,7 @@ type Card struct {
 	Guarantee Guarantee `json:"guarantee"`
 	// Search that chose the configuration.
 	Search Search `json:"search"`
-	// Statement says in words what the guarantee covers, and what it does not.
+	// Statement states in words the scope of the guarantee, and its limits.
 	Statement string `json:"statement"`
 }
 
@@ -51,7 +51,7 @@ type Guarantee struct {
 	Assumptions []Assumption `json:"assumptions"`
 }
 
-// Assumption is a clause, what it is about, and who checks it: server, client or nobody.
+// Assumption is a clause, its topic, and its checker: server, client or nobody.
 type Assumption struct {
 	Text      string `json:"text"`
 	Premise   string `json:"premise"`
@@ -78,7 +78,7 @@ type Model struct {
 	Layers []trainer.Layer
 }
 
-// validate checks that the layers are those of a model of the card.
+// validate checks that the layers fit the model and the schema of the card.
 func (m *Model) validate() error {
 	if m.Card.Format != Format {
 		return fmt.Errorf("%s: format must be %s, is %q", CardFile, Format, m.Card.Format)
@@ -166,7 +166,7 @@ func Read(folder string) (*Model, error) {
 	return m, m.validate()
 }
 
-// Prediction is what a model says of a row.
+// Prediction is the prediction of a model for a row.
 type Prediction struct {
 	// Class is a number from 0, of the schema's label values.
 	Class int

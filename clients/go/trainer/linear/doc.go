@@ -1,6 +1,6 @@
-// Package linear has what it takes to learn a linear model exactly: losses of a
-// margin, examples of bounded norm, their mean loss with its derivatives, and
-// the minimiser of a regularised mean loss by Newton's method.
+// Package linear has the parts to learn a linear model exactly: losses of a margin, examples
+// of bounded norm, their mean loss with its derivatives, and the minimiser of a regularised
+// mean loss by Newton's method.
 //
 // A record is a feature vector x with a label y = ±1. A model is a vector θ of one weight
 // per feature; there is no intercept; to have one, add a constant feature, which counts

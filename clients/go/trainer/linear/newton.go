@@ -44,7 +44,7 @@ type Minimum struct {
 // NotConvergedError says that a minimisation did not reach its tolerance.
 type NotConvergedError struct {
 	GradientNorm float64 // where the minimisation has ended
-	Tolerance    float64 // what was asked for
+	Tolerance    float64 // the requested tolerance
 	Distance     float64 // bound on the distance to the exact minimiser
 	Iterations   int     // Newton steps taken
 	Reason       string  // in words

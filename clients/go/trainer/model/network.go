@@ -62,7 +62,7 @@ type Network struct {
 
 var _ Model[float32] = (*Network)(nil)
 
-// layer is one layer and what the block at work makes of it.
+// layer is one layer and its results for the block at work.
 type layer struct {
 	in, out                       int
 	weights, biases               []float32 // in × out, out
@@ -449,9 +449,9 @@ func (n *Network) drop(row int) {
 func (n *Network) accumulateSum(task int) { n.addProducts(n.sums[task], 0, len(n.rows)) }
 
 // accumulateRoundedSum adds the products of inputs and δ over the block, truncated to the grid, to a part of the
-// sum. A product of dense matrices is finished for each chunk before it is added to those of the chunks before, so
-// that few roundings depend on several chunks (package comment). Biases and sparse rows are added one by one:
-// these are truncated after every chunk.
+// sum. A product of dense matrices is finished for each chunk before it is added to the products of earlier
+// chunks, so that few roundings depend on several chunks (package comment). Biases and sparse rows are added one
+// by one: these are truncated after every chunk.
 func (n *Network) accumulateRoundedSum(task int) {
 	s := n.sums[task]
 	l := &n.layers[s.layer]

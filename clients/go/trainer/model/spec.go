@@ -47,7 +47,7 @@ type Spec struct {
 	HuberWidth float64
 }
 
-// Validate returns an error that names what is wrong with the spec.
+// Validate returns an error that names the fault of the spec.
 func (s Spec) Validate() error {
 	if !slices.Contains(Kinds(), s.Kind) {
 		names := make([]string, len(Kinds()))

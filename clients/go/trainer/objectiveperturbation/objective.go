@@ -28,10 +28,10 @@ func UnitNoise(dst []float64, s *random.Stream) {
 //
 //	J(θ) = L(θ) + τ/2·‖θ‖² + u·θ/(βn),
 //
-// with β and τ of m.Calibrate. A nil u leaves out the noise, but not what the mechanism
-// adds to the regulariser. The mechanism must be valid. It panics if the mechanism's size
-// differs from the number of examples, its curvature is below the loss's, or the length
-// of u is not the dimension of the examples.
+// with β and τ of m.Calibrate. A nil u leaves out the noise, but not the mechanism's
+// addition to the regulariser. The mechanism must be valid. It panics if the mechanism's
+// size differs from the number of examples, its curvature is below the loss's, or the
+// length of u is not the dimension of the examples.
 func Objective(risk linear.Risk, m privacy.ObjectivePerturbation, u []float64) linear.Objective {
 	if m.DatasetSize != int64(risk.Examples.Rows()) {
 		panic("objectiveperturbation: mechanism for another number of records")

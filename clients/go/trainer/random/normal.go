@@ -118,12 +118,12 @@ func halfNormal(x float64) float64 { return math.Sqrt2 / math.SqrtPi * math.Exp(
 // AddNoise adds to every element of dst its own ⌊2⁴⁰·N⌋, N being a normal number: the noise
 // of a Gaussian mechanism of standard deviation NoiseScale on whole numbers.
 //
-// For a whole number q, ⌊q + 2⁴⁰·N⌋ = q + ⌊2⁴⁰·N⌋. So what is computed from the sums is
-// computed from the sums of real numbers q + 2⁴⁰·N, and what is proven for Gaussian noise on
-// real numbers holds, for every adjacency, sampling and composition, without another
-// accountant. The draws are exact up to 2⁻¹²⁵ in total variation (see above): k numbers add
-// (1 + e^ε)·k·2⁻¹²⁵ to δ at most, which is less than 1e-16 for k = 10¹⁷ and ε = 10. Sums that leave
-// 64 bits wrap around, which is a function of the sums too.
+// For a whole number q, ⌊q + 2⁴⁰·N⌋ = q + ⌊2⁴⁰·N⌋. So results computed from the sums are computed
+// from the sums of real numbers q + 2⁴⁰·N, and theorems for Gaussian noise on real numbers hold,
+// for every adjacency, sampling and composition, without another accountant. The draws are exact up
+// to 2⁻¹²⁵ in total variation (see above): k numbers add (1 + e^ε)·k·2⁻¹²⁵ to δ at most, which is
+// less than 1e-16 for k = 10¹⁷ and ε = 10. Sums that leave 64 bits wrap around, which is a function
+// of the sums too.
 func AddNoise(dst []int64, s *Stream) {
 	for len(dst) > 0 {
 		numbers := s.ahead(len(dst))

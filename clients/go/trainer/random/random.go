@@ -68,7 +68,7 @@ func (s *Stream) Uint64() uint64 {
 	return u
 }
 
-// ahead returns up to n > 0 of the next numbers, at least one. What is used of them is to be added to next.
+// ahead returns up to n > 0 of the next numbers, at least one. The number of those used is to be added to next.
 func (s *Stream) ahead(n int) []uint64 {
 	if s.next == buffered {
 		s.fill()

@@ -16,9 +16,9 @@ import (
 const nearlyAll = 0.99
 
 // Report returns one row for each method among records of one surface and variant, and each budget: a
-// number of runs, or of epochs. Of epochs a study has spent those of its last run that is within the
-// budget. A study that ends before a budget is spent does not count for it. best is the hypervolume
-// of the best front known.
+// number of runs, or of epochs. The spent epochs of a study are counted up to its last run that is
+// within the budget. A study that ends before a budget is spent does not count for it. best is the
+// hypervolume of the best front known.
 //
 // against is the method that others are compared with, "" for none: the mean over the seeds that both have of
 // the differences in log10_missing, negative where the method is ahead, with a 95 % interval by Student's t.
@@ -55,7 +55,7 @@ func Report(records []*Record, runs, epochs []int, best float64, against string)
 	return t
 }
 
-// missing returns the logarithm of what the reported front lacks after a number of runs.
+// missing returns the logarithm of the missing hypervolume of the reported front after a number of runs.
 func (r *Record) missing(runs int, best float64) float64 {
 	return math.Log10(math.Max(best-r.Reported[runs-1], leastDifference))
 }

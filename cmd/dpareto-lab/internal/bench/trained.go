@@ -143,7 +143,7 @@ func train(ctx context.Context, study *spec.Study, t trainer.Trainer, q space.Po
 	}
 	var report trainer.Report
 	if study.Points.Checkpoints() {
-		report = add // called at the end of the run, too
+		report = add // also called at the end of the run
 	}
 	final, err := t.Train(ctx, run, report)
 	if _, infeasible := errors.AsType[*trainer.InfeasibleError](err); infeasible {

@@ -129,7 +129,7 @@ func (s *study) truth(i, k int) (mean float64) {
 	return mean
 }
 
-// run measures what the study reports.
+// run measures the results that the study reports.
 func (s *study) run(ctx context.Context) error {
 	h := s.history()
 	m, err := model.Fit(ctx, s.problem, h, model.Options{ForReading: true, Seed: s.record.Seed})
@@ -182,7 +182,7 @@ func (s *study) front(m *model.Model, h *suggest.History) {
 		at := members[e.Point.Key()]
 		claimed = append(claimed, []float64{epsilon.Cost(e.Predictions[0].Median), o.Cost(e.Predictions[1].Median)})
 		if s.diverged[at[0]] {
-			continue // fresh runs diverge, too
+			continue // fresh runs also diverge
 		}
 		truth := s.truth(at[0], at[1])
 		fresh = append(fresh, []float64{epsilon.Cost(e.Predictions[0].Median), o.Cost(truth)})

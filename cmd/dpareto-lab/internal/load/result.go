@@ -8,7 +8,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
-// Load is what the workers saw.
+// Load is the result seen by the workers.
 type Load struct {
 	Elapsed   time.Duration // of the measurement
 	Processor time.Duration // that the workers took meanwhile

@@ -118,8 +118,8 @@ func Run(ctx context.Context, o Options, begin, end func(context.Context) error)
 	return load, nil
 }
 
-// connect returns the clients that the workers share. Those that were made are returned
-// with an error, too.
+// connect returns the clients that the workers share. Clients that were made are also
+// returned with an error.
 func connect(o Options) ([]*dpareto.Client, error) {
 	var clients []*dpareto.Client
 	addresses := strings.Split(o.Address, ",")

@@ -58,7 +58,7 @@ func (s *Surface) path(folder string) string { return filepath.Join(folder, s.Na
 func digestPath(table string) string { return table + ".sha256" }
 
 // Read reads the table of a surface in a folder: a CSV file named after it, with a row for every
-// epoch of every run, those of a run one after the other. The end of a run that was interrupted
+// epoch of every run. The rows of a run follow each other. The end of a run that was interrupted
 // is left out. It fails if the digest beside the file is another, if rows are malformed, or
 // outside of the surface's domain.
 func Read(s *Surface, folder string) (*Table, error) {

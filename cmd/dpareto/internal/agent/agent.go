@@ -359,7 +359,7 @@ func showProgress(ctx context.Context, env *command.Env, handle *dpareto.Study, 
 	}
 }
 
-// showsBars reports whether bars show what an agent does.
+// showsBars reports whether bars show the progress of an agent.
 func showsBars(ctx context.Context, env *command.Env) bool {
 	return env.Console.IsTerminal() && env.Logger.Enabled(ctx, slog.LevelInfo)
 }

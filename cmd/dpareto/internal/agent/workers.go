@@ -21,8 +21,8 @@ import (
 // progressEvery is the least time between two log lines about one worker's trial.
 const progressEvery = 5 * time.Second
 
-// workers shows what the workers of an agent do: a bar for each on a terminal, log lines
-// elsewhere.
+// workers shows the progress of the workers of an agent: a bar for each on a terminal,
+// log lines elsewhere.
 type workers struct {
 	env        *command.Env
 	checkpoint string   // the parameter that counts a training's steps, if there is one
@@ -34,7 +34,7 @@ type workers struct {
 	due  map[string]time.Time // of the next line of the log, by worker
 }
 
-// showWorkers begins to show what the workers of an agent do.
+// showWorkers begins to show the progress of the workers of an agent.
 func showWorkers(ctx context.Context, env *command.Env, spec *dparetov1.StudySpec, workerID string, count int) *workers {
 	w := &workers{
 		env: env, checkpoint: spec.GetCheckpointParameter(), now: time.Now,

@@ -113,8 +113,8 @@ func fixed(names func() []string) completion {
 	return func(*cobra.Command, []string) []string { return names() }
 }
 
-// fromServer returns a function that completes by what the server of a command has. A server that does
-// not answer soon, or refuses, has nothing.
+// fromServer returns a function that completes by the resources on the server of a command. A server
+// that does not answer soon, or refuses, has nothing.
 func fromServer(env *command.Env) func(ask func(context.Context, *dpareto.Client, []string) ([]string, error)) completion {
 	return func(ask func(context.Context, *dpareto.Client, []string) ([]string, error)) completion {
 		return func(cmd *cobra.Command, args []string) []string {
@@ -134,7 +134,7 @@ func fromServer(env *command.Env) func(ask func(context.Context, *dpareto.Client
 	}
 }
 
-// studyIDs returns the ids of studies, with what they are called.
+// studyIDs returns the ids of studies, with their display names.
 func studyIDs(ctx context.Context, client *dpareto.Client, _ []string) ([]string, error) {
 	studies, err := remote.Collect(client.FindStudies(ctx, dpareto.Query{}))
 	names := make([]string, len(studies))

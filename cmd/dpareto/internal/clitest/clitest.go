@@ -44,7 +44,7 @@ func Succeed(t *testing.T, line string) (stdout string) {
 	return stdout
 }
 
-// Fail runs a command line, which must end with an exit code, and returns what it printed.
+// Fail runs a command line, which must end with an exit code, and returns its output.
 func Fail(t *testing.T, code int, line string) (stdout, stderr string) {
 	t.Helper()
 	stdout, stderr, got := Invoke(t, "", strings.Fields(line)...)
@@ -107,7 +107,7 @@ func (p *Program) Stop() (log string, code int) {
 // address and its log, which is complete when stop has returned.
 func StartServer(t *testing.T, args ...string) (address string, stop func() (log string, code int)) {
 	t.Helper()
-	// A later --listen takes precedence. The default port may be that of somebody's server.
+	// A later --listen takes precedence. Another server may use the default port.
 	p := Start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--store", filepath.Join(t.TempDir(), "test.db"), "--create"}, args...)...)
 	line, err := p.Stdout.ReadString('\n')
 	if err != nil {

@@ -195,7 +195,7 @@ func (p *modelProgress) set(done, total int) {
 
 func (p *modelProgress) finish() { p.shown.Finish() }
 
-// notes say what the numbers mean, and that they are not private.
+// notes state the meaning of the numbers, and that they are not private.
 func (f *flags) notes(p problem) []string {
 	train := p.Risk.Examples
 	rule := p.settings[objectiveperturbation.SettingCalibration]

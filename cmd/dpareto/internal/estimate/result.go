@@ -22,7 +22,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// estimatesJSON is what the commands print as JSON.
+// estimatesJSON is the JSON output of the commands.
 type estimatesJSON struct {
 	Private     bool             `json:"differentially_private"` // always false
 	Notes       []string         `json:"notes"`

@@ -9,7 +9,7 @@ import (
 	"github.com/dpareto/dpareto/internal/show"
 )
 
-// Comparison compares what a front claims with fresh runs of its configurations.
+// Comparison compares the claims of a front with fresh runs of its configurations.
 type Comparison struct {
 	Study string `json:"study"`
 	// Kind is the kind of the front.

@@ -60,7 +60,7 @@ type remeasurement struct {
 	replicates [][]*dparetov1.Trial // of each chosen point, as last seen
 }
 
-// remeasure runs the configurations of a front again and prints what they give.
+// remeasure runs the configurations of a front again and prints their results.
 func remeasure(ctx context.Context, env *command.Env, server *remote.Server, out *command.Printer, id string, kind dparetov1.FrontKind, f remeasureFlags) error {
 	client, err := server.DialPatiently()
 	if err != nil {
@@ -229,7 +229,7 @@ func isDone(trial *dparetov1.Trial) bool {
 	}
 }
 
-// result compares what the front claims with what the replicates gave.
+// result compares the claims of the front with the results of the replicates.
 func (r *remeasurement) result() *Comparison {
 	out := &Comparison{
 		Study: view.ID(r.handle.Name()), Kind: enum.Name(r.front.GetKind()),

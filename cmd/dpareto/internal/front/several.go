@@ -89,7 +89,7 @@ func (f *flags) read(ctx context.Context, handle *dpareto.Study) (*member, error
 	return m, err
 }
 
-// sameObjectives returns an error unless the objectives of a study are those of the first one.
+// sameObjectives returns an error unless a study has the objectives of the first one.
 func sameObjectives(first, other *member) error {
 	describe := func(m *member) string {
 		var parts []string

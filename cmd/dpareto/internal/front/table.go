@@ -149,8 +149,7 @@ func optional(x *float64) any {
 	return *x
 }
 
-// Heading returns the lines above the table of a front: what it shows, and what its
-// numbers mean.
+// Heading returns the lines above the table of a front: its subject, and the meaning of its numbers.
 func Heading(study *dparetov1.Study, front *dparetov1.Front) []string {
 	title := view.Title(study)
 	lines := []string{fmt.Sprintf("%s: %s front, %d of %d points, hypervolume %s within %s",
@@ -180,7 +179,7 @@ func hypervolumes(front *dparetov1.Front) string {
 	return "hypervolume of the fronts: " + strings.Join(parts, ", ")
 }
 
-// trialsName is what the course of a study without steps is counted in.
+// trialsName is the unit of the course of a study without steps.
 const trialsName = "trials"
 
 // hypervolumeTable returns a table of the hypervolume over the course of a study.

@@ -183,7 +183,8 @@ func releaseNumber(name string) int64 {
 }
 
 // CheckLedger reports if no order explains the calls about a ledger. charged are the resources of its
-// charges in the end: releases among them that nobody was told of took effect at any time.
+// charges in the end: releases among them that were acknowledged to no client took effect at any
+// time.
 func (h *History) CheckLedger(t *testing.T, ledger string, charged map[string]bool) {
 	t.Helper()
 	h.mu.Lock()

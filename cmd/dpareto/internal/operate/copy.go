@@ -125,7 +125,7 @@ func fillDatabase(ctx context.Context, url string, records store.Records, o post
 // clearing bounds the removal of a copy from a database.
 const clearing = time.Minute
 
-// checkCopy checks what a store holds, and counts it.
+// checkCopy checks the contents of a store, and counts them.
 func checkCopy(ctx context.Context, kv store.KV) (map[string]store.Count, error) {
 	records, err := store.NewReader(ctx, kv)
 	if err != nil {
@@ -193,7 +193,7 @@ func verifyDump(ctx context.Context, path string) (report *bolt.Report, err erro
 	return report, err
 }
 
-// verifyDatabase checks what the store in a database holds. The database itself has its own means.
+// verifyDatabase checks the contents of the store in a database. The database itself has its own means.
 func verifyDatabase(ctx context.Context, url string, o postgres.Options) (report *bolt.Report, err error) {
 	db, err := postgres.OpenReadOnly(ctx, url, o)
 	if err != nil {

@@ -286,7 +286,7 @@ type kindCount struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// check checks a file and prints what it holds.
+// check checks a file and prints its contents.
 func check(ctx context.Context, logger *slog.Logger, out *command.Printer, path string, o postgres.Options) error {
 	report, err := verify(ctx, path, o)
 	if err != nil {

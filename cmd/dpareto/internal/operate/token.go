@@ -92,7 +92,7 @@ by its id.`,
 	return cmd
 }
 
-// newCredential returns what the arguments describe.
+// newCredential returns the credential that the arguments describe.
 func newCredential(name, role string, studies []string, metrics bool, expires time.Duration, now time.Time) (auth.Credential, error) {
 	var r auth.Role
 	isOptional := metrics && len(studies) == 0

@@ -105,7 +105,7 @@ var bayesianOptimizationNames = map[string]string{
 	"least": "penalty-min", "most": "penalty-max",
 }
 
-// report computes what the flags ask for.
+// report computes the report that the flags ask for.
 func (f *bayesianOptimizationFlags) report(ctx context.Context, changed func(string) bool) (*output.Report, error) {
 	switch f.algorithm {
 	case 1:

@@ -176,7 +176,7 @@ func ridgeReport(a bayesopt.Ridge) (*output.Report, error) {
 	return r, nil
 }
 
-// fixedCandidates is what a choice costs among candidates that were fixed beforehand.
+// fixedCandidates is the cost of a choice among candidates that were fixed beforehand.
 func fixedCandidates(candidates, records int64, epsilon float64) output.Section {
 	bound := 2 / (float64(records) * epsilon) * math.Log(float64(candidates))
 	t := &output.Table{Columns: []string{mechanismColumn, epsilonColumn, sensitivityColumn, "expected_loss_at_most"}}

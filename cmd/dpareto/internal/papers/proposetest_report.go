@@ -26,7 +26,7 @@ type searchReport struct {
 	Result *proposetest.Result
 	// Simulated says that the noise of the run came from a seed.
 	Simulated bool
-	// Claim is what the paper would state about a simulated run, or nil.
+	// Claim is the paper's statement about a simulated run, or nil.
 	Claim *proposetest.PaperClaim
 }
 

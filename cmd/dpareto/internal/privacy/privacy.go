@@ -1,5 +1,5 @@
 // Package privacy holds the commands dpareto privacy: they account mechanisms, plan private
-// tuning, and show what the runs of a study cost.
+// tuning, and show the cost of the runs of a study.
 package privacy
 
 import (

@@ -15,7 +15,7 @@ import (
 type SearchPrices struct {
 	// Mechanism is the name of the mechanism of one run.
 	Mechanism string
-	// Request is what was asked for, and Response the answer.
+	// Request is the request, and Response the answer.
 	Request  *dparetov1.PriceSearchRequest
 	Response *dparetov1.PriceSearchResponse
 }

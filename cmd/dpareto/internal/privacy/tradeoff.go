@@ -104,7 +104,7 @@ func tradeoffTable(response *dparetov1.ComputeTradeoffResponse, rounded bool) *o
 	return t
 }
 
-// tradeoffNotes say in words what the curve means.
+// tradeoffNotes state in words the meaning of the curve.
 func tradeoffNotes(response *dparetov1.ComputeTradeoffResponse, priors []float64) []string {
 	var notes []string
 	for _, p := range response.GetPoints() {

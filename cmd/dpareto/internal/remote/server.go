@@ -36,7 +36,7 @@ type Server struct {
 // New returns a server that flags are to name.
 func New(env *command.Env) *Server { return &Server{env: env} }
 
-// AddFlags adds the flags of the connection. What they leave out comes from a context.
+// AddFlags adds the flags of the connection. Omitted settings come from a context.
 func (s *Server) AddFlags(cmd *cobra.Command) {
 	s.flags.add(cmd.Flags())
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return s.flags.applyContext(cmd.Flags()) }
@@ -104,7 +104,7 @@ func (s *Server) Session(ctx context.Context, calls func(context.Context, *dpare
 	return err
 }
 
-// showWork shows on a terminal what the server does in calls that take longer than a second.
+// showWork shows on a terminal the server's progress in calls that take longer than a second.
 func showWork(env *command.Env) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		label := "waiting for the server …"
@@ -143,7 +143,7 @@ func (e *UnreachableError) Error() string {
 	}
 }
 
-// cause returns what the operating system says of a connection, without the layers of the program above it.
+// cause returns the operating system's error for a connection, without the layers of the program above it.
 func cause(message string) string {
 	_, quoted, ok := strings.Cut(message, "Error while dialing: ")
 	if !ok {
@@ -152,7 +152,7 @@ func cause(message string) string {
 	return strings.TrimSuffix(quoted, `"`)
 }
 
-// Unwrap returns what the attempt to connect gave.
+// Unwrap returns the error of the attempt to connect.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Notice returns a function that logs, now and then, that calls to the server at an address

@@ -132,7 +132,7 @@ func parseConfiguration(content []byte) (map[string][]string, error) {
 	return settings, nil
 }
 
-// writeConfiguration writes what the flags say as a file that ReadConfiguration reads.
+// writeConfiguration writes the flags as a file that ReadConfiguration reads.
 func writeConfiguration(out io.Writer, flags *pflag.FlagSet) error {
 	settings := make(map[string]any)
 	flags.VisitAll(func(flag *pflag.Flag) {

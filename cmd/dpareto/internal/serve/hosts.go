@@ -11,7 +11,7 @@ import (
 // localhost is the name under which every machine reaches itself.
 const localhost = "localhost"
 
-// checkHosts refuses what is no host name and no IP address.
+// checkHosts refuses strings that are neither a host name nor an IP address.
 func checkHosts(hosts []string) error {
 	for _, host := range hosts {
 		if net.ParseIP(host) == nil && (host == "" || strings.ContainsAny(host, " /:@*[]")) {

@@ -75,7 +75,7 @@ func (f *httpFlags) validate() error {
 	return nil
 }
 
-// httpOptions is what the HTTP port needs besides its flags.
+// httpOptions holds the inputs of the HTTP port besides its flags.
 type httpOptions struct {
 	server  *server.Server
 	metrics *metrics.Metrics
@@ -252,8 +252,8 @@ func (p *httpPort) close() error {
 	return errors.Join(err, p.local.Close())
 }
 
-// httpMux returns what the HTTP port serves: the API, which lets pages of allowed origins call it, and
-// besides it what changes for requests of its own pages alone.
+// httpMux returns the handlers of the HTTP port: the API, which lets pages of allowed origins call it,
+// and besides it what changes for requests of its own pages alone.
 func httpMux(api, page http.Handler, f httpFlags, o httpOptions) http.Handler {
 	guarded := func(permit func(*http.Request) error, handler http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -325,9 +325,9 @@ func fromThisMachine(r *http.Request) error {
 	return nil
 }
 
-// hurry bounds the time that a client takes to send a body that nobody reads, for which the server
-// waits before it answers: of a request that is refused, or has none. Handlers that read set the time
-// for what they read.
+// hurry bounds the time that a client takes to send a body that no handler reads, for which the
+// server waits before it answers: of a request that is refused, or has none. Handlers that read a
+// body set the time for it.
 func hurry(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The page's time to write must not end the next answer of the same connection.

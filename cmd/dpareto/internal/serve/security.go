@@ -104,7 +104,7 @@ func checkListen(logger *slog.Logger, flag, address string, f *securityFlags) er
 	return nil
 }
 
-// security is what the flags of securityFlags name.
+// security is the security that the flags of securityFlags set up.
 type security struct {
 	auth       *auth.Authenticator // nil: none
 	tls        *tls.Config         // nil: none

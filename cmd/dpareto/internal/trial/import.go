@@ -15,7 +15,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// importLabel is the label of imported trials: what they were made from.
+// importLabel is the label of imported trials: their source.
 const importLabel = "import"
 
 func importCommand(env *command.Env) *cobra.Command {

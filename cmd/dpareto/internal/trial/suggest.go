@@ -81,7 +81,7 @@ func suggest(ctx context.Context, call *remote.Call, f suggestFlags) error {
 // condition returns the condition on each trial, or nil.
 func (f *suggestFlags) condition(spec *dparetov1.StudySpec) (*dparetov1.SuggestionCondition, error) {
 	if len(f.fixed) == 0 && len(f.atMost) == 0 {
-		return nil, nil //nolint:nilnil // no condition is valid, too
+		return nil, nil //nolint:nilnil // no condition is also valid
 	}
 	c := &dparetov1.SuggestionCondition{FixedParameters: make(map[string]*dparetov1.Value), AtMost: make(map[string]float64)}
 	for id, text := range f.fixed {

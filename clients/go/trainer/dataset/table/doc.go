@@ -10,10 +10,10 @@
 //
 // CSV, LIBSVM, NPY and IDX may be compressed with gzip.
 //
-// The schema is public knowledge. The privacy of training covers what a mechanism computes from the
-// rows, and no choice that somebody made after looking at them. So ranges, categories, labels and the
-// division into parts are constants of the schema and never come from the rows: what would need them
-// is an error. [Propose] writes a schema from rows that the user declares public.
+// The schema is public knowledge. The privacy of training covers the computations of a mechanism on
+// the rows, and no choice that somebody made after looking at them. So ranges, categories, labels and
+// the division into parts are constants of the schema and never come from the rows: what would need
+// them is an error. [Propose] writes a schema from rows that the user declares public.
 //
 // Every row is encoded by itself:
 //   - a number of a range becomes one feature in [−1, 1]; numbers outside are moved to the end of the range;

@@ -24,8 +24,8 @@ import (
 type reader interface {
 	// header returns the columns in the order of their cells. A column of several numbers has them one after the other.
 	header() []field
-	// next returns the cells of a row, which the next call may overwrite, or what is wrong with the row in words. Its
-	// error is io.EOF after the last row. Neither the words nor an error has a value of the file.
+	// next returns the cells of a row, which the next call may overwrite, or the fault of the row in words. Its error
+	// is io.EOF after the last row. Neither the words nor an error has a value of the file.
 	next() (row []cell, problem string, err error)
 }
 
@@ -128,7 +128,7 @@ func hasSuffix(path string, suffixes ...string) bool {
 	return slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
-// sumRest returns the hash of what was read and what follows the last record, such as blanks.
+// sumRest returns the hash of all bytes read and of the bytes after the last record, such as blanks.
 func sumRest(r io.Reader, hash hash.Hash) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		if _, err := io.Copy(hash, r); err != nil {
@@ -182,7 +182,7 @@ type csvReader struct {
 
 func newCSV(r io.Reader, comma rune) (*csvReader, error) {
 	buffered := bufio.NewReaderSize(text.NewReader(r), 1<<16)
-	head, _ := buffered.Peek(1 << 16) // what is wrong shows again when the header is read
+	head, _ := buffered.Peek(1 << 16) // the error shows again when the header is read
 	shown, declaration := text.Separator(head)
 	if comma == 0 {
 		comma = shown
@@ -296,7 +296,7 @@ func (l *libsvmReader) next() ([]cell, string, error) {
 		last := 0
 		for _, token := range tokens[1:] {
 			left, right, _ := strings.Cut(token, ":")
-			index, _ := strconv.Atoi(left) // 0 is wrong, too
+			index, _ := strconv.Atoi(left) // 0 is also wrong
 			value, ok := text.Number(right, 64)
 			if !ok || index <= last {
 				return nil, "rows are not a label and pairs index:value, with finite numbers and increasing indices from 1", nil

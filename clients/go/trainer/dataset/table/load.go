@@ -27,10 +27,10 @@ type Request struct {
 	NoValidation bool
 }
 
-// Table is what was read.
+// Table is the result of reading a user's data.
 type Table struct {
 	Parts *dataset.Parts
-	// Findings that keep nobody from training.
+	// Findings that do not prevent training.
 	Findings []Finding
 	// content has the SHA-256 of each file.
 	content []byte
@@ -125,8 +125,8 @@ const keySize = 32
 func KeyPath(path string) string { return path + ".key" }
 
 // Digest returns a keyed digest of the files, 32 hexadecimal digits. Studies show it, so that a plain hash
-// would be a leak: whoever knows all rows but one could try every candidate for it. The key stands beside the
-// file, in KeyPath, and must be kept like the data.
+// would be a leak: an attacker who knows all rows but one could try every candidate for it. The key stands
+// beside the file, in KeyPath, and must be kept like the data.
 func (t *Table) Digest(key []byte) string {
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write(t.content) // never fails

@@ -11,7 +11,7 @@ import (
 	"github.com/dpareto/dpareto/internal/text"
 )
 
-// Bounds of what is proposed as categories and as labels.
+// Bounds of the proposals of categories and of labels.
 const (
 	mostCategories = 50
 	mostLabels     = 100
@@ -27,9 +27,8 @@ type Sample struct {
 	Missing []string
 }
 
-// Propose returns a schema that is proposed from public rows, and what it leaves out, in words. The schema
-// holds the number of rows for private. Errors and notes have names of columns, which the header has, and texts of the
-// public rows.
+// Propose returns a schema that is proposed from public rows, and its omissions, in words. The schema holds the number
+// of rows for private. Errors and notes have names of columns, which the header has, and texts of the public rows.
 func Propose(sample Sample) (s *Schema, notes []string, err error) {
 	if sample.Rows < 1 {
 		return nil, nil, fmt.Errorf("public rows: must be at least 1, are %d: ranges and categories are never read from private rows; "+

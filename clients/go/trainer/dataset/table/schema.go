@@ -19,7 +19,7 @@ import (
 	"github.com/dpareto/dpareto/internal/text"
 )
 
-// Schema says what the columns of a file mean. All of it is public.
+// Schema gives the meaning of the columns of a file. All of it is public.
 type Schema struct {
 	// Rows is Public or Private: whether the number of rows of each part may be known to everyone who
 	// sees a study, its statement or its ε. Every mechanism of the trainers depends on it.
@@ -29,9 +29,9 @@ type Schema struct {
 	Separator string `json:"separator,omitempty" yaml:"separator,omitempty"`
 	// Missing are the texts that stand for a missing value. Nil means DefaultMissing.
 	Missing []string `json:"missing,omitzero" yaml:"missing,omitempty,flow"`
-	// Label is what is predicted.
+	// Label is the predicted column.
 	Label Label `json:"label" yaml:"label"`
-	// Features are what it is predicted from, in the order of their encoding. Other columns are not used.
+	// Features are the columns that it is predicted from, in the order of their encoding. Other columns are not used.
 	Features []Feature `json:"features" yaml:"features"`
 	// Norm is a bound on the Euclidean norm of an encoded row, to which longer rows are scaled. 0 means
 	// the norm that no row exceeds, the square root of the number of features (of numbers, in columns of several).
@@ -320,7 +320,7 @@ func (s *Schema) libsvmDim() int {
 	return dim
 }
 
-// Digest returns the first 32 hexadecimal digits of the SHA-256 of what the schema says, whatever its layout
+// Digest returns the first 32 hexadecimal digits of the SHA-256 of the schema's content, whatever its layout
 // and comments.
 func (s *Schema) Digest() string {
 	content, err := json.Marshal(s)

@@ -108,7 +108,7 @@ func transpose4Scalar(dst []float32, width int, src []float32, ld, k int) {
 
 func axpyScalar(alpha float32, x, y []float32) {
 	for i, v := range x {
-		y[i] += float32(alpha * v) // the conversion forbids fusing: the vector kernel rounds twice, too
+		y[i] += float32(alpha * v) // the conversion forbids fusing: the vector kernel also rounds twice
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package perturbation has what the trainers by output and by objective perturbation
-// share: examples of two classes with a public bound on their norm.
+// Package perturbation has the common part of the trainers by output and by
+// objective perturbation: examples of two classes with a public bound on their norm.
 package perturbation
 
 import (

@@ -83,7 +83,7 @@ func (r *results) report(ctx context.Context) (*reproduce.Result, error) {
 	}, nil
 }
 
-// title says what the experiment is of.
+// title names the subject of the experiment.
 func (r *results) title() string {
 	title := "Differentially private Bayesian optimisation (Kusner et al. 2015) on " + r.experiment.Dataset
 	if r.experiment.Generated {
@@ -135,7 +135,7 @@ func (r *results) correlations() output.Section {
 	}
 }
 
-// comparison shows what the algorithms do on one validation set.
+// comparison shows the results of the algorithms on one validation set.
 func (r *results) comparison() (output.Section, error) {
 	t := &output.Table{Columns: []string{"method", "epsilon", "delta", "releases", "noise_scale", "expected_loss", "loss_of_a_random_choice", "vacuous"}}
 	m := int64(r.experiment.Records)
@@ -176,7 +176,7 @@ func (r *results) comparison() (output.Section, error) {
 	}, nil
 }
 
-// comparisonNotes says what the rows of the comparison are.
+// comparisonNotes explains the rows of the comparison.
 func (r *results) comparisonNotes(deviation, gain float64) []string {
 	notes := []string{
 		"The rows of Algorithm 1 are " + bayesopt.Conditional + ". The others hold in the worst case. All protect one record of the validation set, replaced, and take the training set for public.",

@@ -16,7 +16,7 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// observation is what the oracles say of a configuration.
+// observation is the result of the oracles for a configuration.
 type observation struct {
 	x, y           float64 // the parameters
 	epsilon, error float64
@@ -36,7 +36,7 @@ type landscape struct {
 	errorLabel string
 	frontName  string
 	subtitle   []string     // of figures
-	published  string       // what the paper says of the search
+	published  string       // the paper's statement about the search
 	space      *space.Space // of x and y
 	objectives []suggest.Objective
 	runs       int
@@ -93,7 +93,7 @@ const initialPoints = 250
 type search struct {
 	points     []observation // distinct ones
 	suggestion suggest.Suggestion
-	next       observation       // what the suggestion yields
+	next       observation       // the result of the suggestion
 	surface    [][]dpareto.Value // over the grid
 }
 

@@ -240,7 +240,7 @@ func (r *runner) constants(ctx context.Context, spec *dparetov1.TrainerSpec) ([]
 	return levels, err
 }
 
-// read returns what the trials of a study have measured.
+// read returns the measurements of the trials of a study.
 func read(ctx context.Context, study *dpareto.Study) ([]outcome, error) {
 	var outcomes []outcome
 	for t, err := range study.Trials(ctx) {

@@ -114,7 +114,7 @@ type outcome struct {
 	TestEpsilon  float64 `json:"test_epsilon"`
 	// Noise is the standard deviation of the noise in an error, 0 for none.
 	Noise float64 `json:"noise"`
-	// SpentTrain is what the runs cost of TrainEpsilon, with private_mode.
+	// SpentTrain is the part of TrainEpsilon that the runs cost, with private_mode.
 	SpentTrain float64 `json:"spent_train"`
 	// Trainings is the number of training runs.
 	Trainings int `json:"trainings"`

@@ -27,7 +27,7 @@ const (
 )
 
 // recorder is a trainer with known randomness, which a study with private_mode or random_stopping
-// would refuse if it knew: for an experiment on public data only. It remembers what it measured.
+// would refuse if it knew: for an experiment on public data only. It remembers its measurements.
 type recorder struct {
 	trainer.Divisible
 	seed uint64

@@ -182,7 +182,7 @@ func studiesOf(all []series) output.Section {
 	return output.Section{Name: "studies", Title: "Each study", Table: t, Notes: []string{"end is why the next trial was refused."}}
 }
 
-// points is the table of what the first seed published.
+// points is the table of the publications of the first seed.
 func points(all []series) output.Section {
 	t := &output.Table{Columns: []string{wayColumn, "epsilon", "published_error", "true_error"}}
 	for _, s := range all {
@@ -193,7 +193,7 @@ func points(all []series) output.Section {
 	return output.Section{Name: "published", Title: "What is published, seed 1", Table: t}
 }
 
-// picture draws what the first seed published, with true errors.
+// picture draws the publications of the first seed, with true errors.
 func picture(all []series) *plot.Fronts {
 	f := &plot.Fronts{
 		Title:    "What each way publishes, seed 1",

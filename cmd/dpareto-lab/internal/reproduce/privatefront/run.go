@@ -113,8 +113,8 @@ func (o *outcome) readFront(ctx context.Context, client *dpareto.Client, handle 
 	return nil
 }
 
-// readRuns compares all runs of a study that shows its trials with those of the published
-// configurations, by the errors that the worker measured.
+// readRuns compares all runs of a study that shows its trials with the runs of the
+// published configurations, by the errors that the worker measured.
 func (o *outcome) readRuns(ctx context.Context, handle *dpareto.Study, runs *recorder) error {
 	isPublished := make(map[string]bool)
 	for _, p := range o.Points {

@@ -81,7 +81,7 @@ func (e *Experiment) all() []way {
 }
 
 // privateModes returns the ways with private_mode and an ε for the training records. The last one
-// shows what the noise on the test errors takes away: it has hardly any.
+// shows the loss by the noise on the test errors: it has hardly any.
 func privateModes(epsilon float64) []way {
 	mode := func(filter string, edit func(*Experiment, *dparetov1.PrivateModeSpec) error) way {
 		return way{
@@ -115,7 +115,7 @@ func privateModes(epsilon float64) []way {
 	}
 }
 
-// stopping sets what the experiment says of all studies with random_stopping.
+// stopping sets the common settings of all studies with random_stopping.
 func stopping(e *Experiment, spec *dparetov1.StudySpec) error {
 	s := spec.GetRandomStopping()
 	s.MeanTrials, s.Listed, s.TestEpsilon = e.Mean, e.Listed, e.TestEpsilon

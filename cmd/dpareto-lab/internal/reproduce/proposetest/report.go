@@ -57,7 +57,7 @@ func meanOrNil(x []float64) any {
 	return stat.Mean(x, nil)
 }
 
-// rounds is Figure 2 with what it does not show.
+// rounds is Figure 2 with more columns.
 func (r *results) rounds() output.Section {
 	t := &output.Table{Columns: []string{"(u*-u0)/g", "noise", "mean_rounds", "largest", "mean_selected_utility", "share_of_defaults", "mean_best_utility"}}
 	for _, c := range r.figure2 {

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// RegisterRun adds the flags of [Flags.Run] and [Flags.Distribution] to a set: those of the mechanism
-// of one run, without accountants, and of the distribution of the number of runs.
+// RegisterRun adds the flags of [Flags.Run] and [Flags.Distribution] to a set: the flags of the
+// mechanism of one run, without accountants, and of the distribution of the number of runs.
 func (f *Flags) RegisterRun(flags *pflag.FlagSet) {
 	f.Register(flags, flagBase, flagMeanRuns, flagTries, flagMaxRuns, flagAccountant, flagConversion)
 }

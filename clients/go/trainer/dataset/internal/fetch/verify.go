@@ -11,7 +11,7 @@ import (
 )
 
 // Verify returns nil when the file at path has the expected content, and otherwise an
-// error that says what is wrong.
+// error that names the fault.
 func Verify(path string, want File) (err error) {
 	f, err := os.Open(path)
 	if err != nil {
