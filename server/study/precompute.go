@@ -140,7 +140,7 @@ func (t *Trials) precomputeReport(ctx context.Context, r reported) (read configu
 	return read, err
 }
 
-// Assess computes the needs of a study's policy to afford the open trials that a worker may get.
+// Assess computes what the policy of a study needs to afford the open trials that a worker may get.
 func (s *Studies) Assess(ctx context.Context, id, worker string, resume bool) error {
 	return precompute(ctx, s, id, func(of *Cached) (missing []computation, err error) {
 		assessor, ok := s.Policy(of.Compiled.Spec).(Assessor)

@@ -104,7 +104,7 @@ func checkListen(logger *slog.Logger, flag, address string, f *securityFlags) er
 	return nil
 }
 
-// security is the security that the flags of securityFlags set up.
+// security is made from the flags of securityFlags.
 type security struct {
 	auth       *auth.Authenticator // nil: none
 	tls        *tls.Config         // nil: none
