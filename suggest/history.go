@@ -31,7 +31,7 @@ type Evaluation struct {
 	Cost float64
 }
 
-// History is the knowledge of a study. Several evaluations of the same point are pooled as
+// History holds the results of a study. Several evaluations of the same point are pooled as
 // replicates. Runs are in order of completion, and the checkpoints of one run follow each
 // other.
 type History struct {

@@ -103,7 +103,7 @@ func answerPlanned[R any, P response[R]](ctx context.Context, s *Studies, id str
 			return nil, err
 		}
 		err = s.Change(ctx, id, r, func(c *Change) error {
-			c.Tx.AfterCommit(func() { _, _ = s.Get(c.Study) }) // the next call computes for the new spec what takes long
+			c.Tx.AfterCommit(func() { _, _ = s.Get(c.Study) }) // caches a new spec, for which the next call precomputes
 			return write(c, resp)
 		})
 		if err == nil {

@@ -19,15 +19,16 @@ import (
 
 // Some values take too long for a transaction, which would hold up other changes: ε of a
 // configuration, the last useful step of a run, the slot that pays for a run. A call therefore computes
-// them first, in the pool. They go to caches of the study, where the transaction finds them. The call
-// does not decode the study for that, but takes it as the last call has read it. If another server has
-// changed the spec since, the transaction computes what it lacks.
+// them first, in the pool, and caches them with the study, where the transaction finds them. Decoding a
+// study takes time, so the call uses the study as the last call has read it. If another server has
+// changed the spec since, the transaction computes the missing values itself.
 
 // computation is a value that takes too long for a transaction.
 type computation func(context.Context) error
 
-// precompute computes in the pool what look finds missing of a study, perhaps with an older spec than its
-// trials; nil elements are ignored. It leaves the error of a study that does not exist to the transaction.
+// precompute calls look, which returns the missing values of a study, and computes them in the pool. The
+// spec may be older than the trials. Nil elements are ignored. A study that does not exist is an error of
+// the transaction.
 func precompute(ctx context.Context, s *Studies, id string, look func(*Cached) ([]computation, error)) error {
 	cached, err := lastRead(ctx, s, id)
 	if status.Code(err) == codes.NotFound {
@@ -51,7 +52,7 @@ func precompute(ctx context.Context, s *Studies, id string, look func(*Cached) (
 	})
 }
 
-// lastRead returns a study as the last call read it, and reads it if none has.
+// lastRead returns a study from the cache, however old, or reads it from the store.
 func lastRead(ctx context.Context, s *Studies, id string) (cached *Cached, err error) {
 	if cached = s.cache.latest(resource.StudyName(id)); cached != nil {
 		return cached, nil

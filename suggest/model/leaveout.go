@@ -10,17 +10,17 @@ import (
 	"github.com/dpareto/dpareto/surrogate"
 )
 
-// LeaveOut predicts every block of observations of metric j, given by their indices in [Model.Observed],
-// from the observations outside of the block, as [Model.Posterior] predicts the metric: residuals are
-// averages over the explanations, covariances are averages over draws around them, widened by the factor
-// of [Check.Inflation]. A covariance includes the noise of its block. The metric must have a surrogate, and the
-// errors are those of [surrogate.LeaveOut].
+// LeaveOut predicts every block of observations of metric j from the observations outside of the block. Blocks are
+// lists of indices in [Model.Observed]. The distribution is that of [Model.Posterior], with the noise of the block:
+// residuals are averages over the explanations, covariances are averages over the draws about them, and standard
+// deviations are multiplied by [Check.Inflation]. The metric must have a surrogate. LeaveOut returns the errors of
+// [surrogate.LeaveOut].
 func (m *Model) LeaveOut(ctx context.Context, j int, blocks [][]int) ([]surrogate.LeftOut, error) {
 	explanations, err := leaveOut(ctx, m.others(m.explanations, j), blocks)
 	if err != nil {
 		return nil, err
 	}
-	draws := explanations // of a long history
+	draws := explanations // a long history has no others
 	if all := m.others(m.plausible, j); !slices.Equal(all, m.others(m.explanations, j)) {
 		if draws, err = leaveOut(ctx, all, blocks); err != nil {
 			return nil, err

@@ -47,8 +47,8 @@ func TestLeaveOut(t *testing.T) {
 			return left
 		}
 		for b, block := range blocks {
-			// The variance of a mixture along any direction is the mean of those of the draws and of their squared
-			// distances from its mean.
+			// Along any direction, the variance of a mixture is the mean variance of its parts plus the mean squared
+			// distance of their means from its mean.
 			direction := make([]float64, len(block))
 			for i := range direction {
 				direction[i] = rng.NormFloat64()

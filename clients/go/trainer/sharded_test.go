@@ -79,7 +79,7 @@ func TestSharded(t *testing.T) {
 	}
 }
 
-// The shards are those of the dataset, row by row.
+// Each shard has the rows of the dataset's shard, in order.
 func TestShardsAreOfDataset(t *testing.T) {
 	registry := builtin.Registry()
 	const shards = 4
@@ -98,17 +98,17 @@ func TestShardsAreOfDataset(t *testing.T) {
 	}
 }
 
-// stub is a trainer without a mechanism, privateStub one with.
+// plain is a trainer without a mechanism, private one with a mechanism.
 type (
-	stub        struct{ trainer.Trainer }
-	privateStub struct{ trainer.PrivateTrainer }
+	plain   struct{ trainer.Trainer }
+	private struct{ trainer.PrivateTrainer }
 )
 
 // A trainer on some rows states a mechanism only if the trainer itself does, and one on shards never
 // opens all rows.
 func TestDivisibleClaimsAndOpensNoMore(t *testing.T) {
-	for name, inner := range map[string]trainer.Trainer{"plain": stub{}, "private": privateStub{}} {
-		_, private := inner.(trainer.PrivateTrainer)
+	for name, inner := range map[string]trainer.Trainer{"plain": plain{}, "private": private{}} {
+		_, accounted := inner.(trainer.PrivateTrainer)
 		var opened []string // the numbers of shards
 		var registry trainer.Registry
 		registry.Register(trainer.Definition{
@@ -131,7 +131,7 @@ func TestDivisibleClaimsAndOpensNoMore(t *testing.T) {
 			t.Errorf("%s: opened on %q shards, want %q", name, opened, want)
 		}
 		for kind, tr := range map[string]trainer.Trainer{"whole": whole, "sharded": sharded, "on a shard": on, "on parts": parts} {
-			if _, claims := tr.(trainer.PrivateTrainer); claims != private {
+			if _, claims := tr.(trainer.PrivateTrainer); claims != accounted {
 				t.Errorf("%s trainer, %s: states a mechanism: %v", name, kind, claims)
 			}
 		}

@@ -70,7 +70,7 @@ func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
 // Guarantees says what each ε of the study means.
 func (p *studyPage) Guarantees() []string { return words.Guarantees(p.Study.GetSpec()) }
 
-// Plain states in a sentence the bound of an ε of the study.
+// Plain states in a sentence the limit that an ε of the study sets.
 func (p *studyPage) Plain() string { return words.Plain(p.Study.GetSpec()) }
 
 // Picture names the picture of the front.

@@ -70,7 +70,7 @@ func (r *Report) KneeEpsilon() string {
 	return words.Epsilon(knee.Point.GetValues()[m.GetId()].GetValue())
 }
 
-// Plain states in a sentence the bound of an ε, "" for a study without.
+// Plain states in a sentence the limit that an ε sets, "" for a study without.
 func (r *Report) Plain() string { return words.Plain(r.Study.GetSpec()) }
 
 // Statement states the meaning of an ε, "" for a study without.

@@ -18,8 +18,7 @@ type column struct {
 	encode func(field string) (feature int, value float32, err error)
 }
 
-// layout describes a file of separated fields. All of it is fixed and not taken from a file, so that it costs no
-// privacy.
+// layout describes a file of separated fields. It is fixed and never taken from a file, so it costs no privacy.
 type layout struct {
 	columns []column
 	dense   bool   // the dataset is dense; every column then has one feature

@@ -1,5 +1,5 @@
 // Package lines keeps results in files with one JSON value a line. A program that is killed while it writes leaves
-// an unfinished last line: it is skipped by Read and removed by Append.
+// an unfinished last line. Read skips this line and Append removes it.
 package lines
 
 import (
@@ -57,7 +57,7 @@ func Append(path string, v any) error {
 	return errors.Join(err, file.Close())
 }
 
-// finished returns the length of the lines that end. A last one may be whole without its end.
+// finished returns the length of the finished lines. The last one may lack its line end.
 func finished(content []byte) int {
 	end := bytes.LastIndexByte(content, '\n') + 1
 	if json.Valid(content[end:]) {

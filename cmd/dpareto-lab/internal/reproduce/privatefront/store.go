@@ -23,7 +23,7 @@ func openRecords(path string) (*records, error) {
 		return r, nil
 	}
 	file, err := os.OpenFile(path, os.O_CREATE, 0o644) //nolint:gosec // results are for everybody
-	if err != nil {                                    // a folder that does not exist, say: now, not after the first study
+	if err != nil {                                    // such as a missing folder: noticed before the first study
 		return nil, err
 	}
 	if err := file.Close(); err != nil {
